@@ -10,15 +10,11 @@ use crate::tail::LastLines;
 /// The longest answer that is kept: the end of stdout, since the answer is the last thing said.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) fn launch(words: &[String], ask: &LaunchRequest<'_>) -> LaunchPlan {
+pub(crate) fn launch(words: &[String], ask: &LaunchRequest) -> LaunchPlan {
     let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
-    LaunchPlan {
-        program: LaunchProgram::Named(program.to_owned()),
-        args: own_args.iter().chain(ask.args).cloned().collect(),
-        env: Vec::new(),
-        stdin: LaunchStdin::Whole(ask.whole_prompt().into_bytes()),
-        files: Vec::new(),
-    }
+    let args = own_args.iter().chain(&ask.args).cloned().collect();
+    let stdin = LaunchStdin::Whole(ask.whole_prompt().into_bytes());
+    LaunchPlan::new(LaunchProgram::Named(program.to_owned()), args, stdin)
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +105,10 @@ mod tests {
     #[test]
     fn the_prompt_goes_to_stdin_and_no_shell_is_involved() {
         let args = ["--more".to_owned()];
-        let ask = LaunchRequest { args: &args, ..LaunchRequest::new("do it; rm -rf", ".".into()) };
+        let ask = LaunchRequest {
+            args: args.to_vec(),
+            ..LaunchRequest::new("do it; rm -rf", ".".into())
+        };
         let words = ["./agent.sh".to_owned(), "a b".to_owned()];
         let plan = launch(&words, &ask);
         assert_eq!(plan.program, LaunchProgram::Named("./agent.sh".into()));
@@ -120,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_added_to_every_prompt_comes_before_it() {
         let ask = LaunchRequest {
-            system_prompt: Some("Be brief.\n"),
+            system_prompt: Some("Be brief.\n".into()),
             ..LaunchRequest::new("do it", ".".into())
         };
         let said = LaunchStdin::Whole(b"Be brief.\n\ndo it".to_vec());

@@ -24,7 +24,7 @@ pub mod session_id;
 pub mod tail;
 pub mod words;
 
-pub use agent::{Agent, AgentError, AgentSettings, ExpectedLaunch, OutputStream, listens};
+pub use agent::{Agent, AgentError, AgentSettings, OutputStream, listens};
 pub use conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
 pub use ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 pub use event::{AgentBill, AgentEvent, AgentUsage, Scope, TokenCount};

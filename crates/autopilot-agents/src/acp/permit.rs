@@ -4,8 +4,7 @@ use camino::Utf8Path;
 use serde_json::Value;
 
 use super::place::NamedPlaces;
-use crate::agent::ExpectedLaunch;
-use crate::launch::{Access, Network};
+use crate::launch::{Access, LaunchRequest, Network};
 
 /// The request for a permission, as far as the agent describes it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,18 +29,18 @@ const REACHING: &[&str] =
     &["webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "codesearch"];
 
 /// The reason why the permission is refused; `None` grants it.
-pub(super) fn refusal(expected: &ExpectedLaunch, wanted: WantedPermit<'_>) -> Option<String> {
+pub(super) fn refusal(launch: &LaunchRequest, wanted: WantedPermit<'_>) -> Option<String> {
     let name = wanted.name;
-    if expected.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
+    if launch.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
         return Some(format!("the configuration does not allow {name}"));
     }
     let reaches = reaches(wanted);
-    if reaches && expected.network == Network::Off {
+    if reaches && launch.network == Network::Off {
         return Some("the network is switched off for this agent".to_owned());
     }
-    match expected.access {
+    match launch.access {
         Access::Unsafe => None,
-        Access::Edit => outside(&expected.cwd, wanted),
+        Access::Edit => outside(&launch.cwd, wanted),
         Access::Read if reaches || LOOKING.contains(&wanted.kind) => None,
         Access::Read => Some(format!("this step is read-only; {name} is not allowed")),
     }
@@ -121,20 +120,19 @@ pub(super) fn option(options: &Value, granted: bool) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchRequest;
     use serde_json::json;
 
-    fn expected(access: Access) -> ExpectedLaunch {
-        ExpectedLaunch::from(&LaunchRequest { access, ..LaunchRequest::new("", "/slot".into()) })
+    fn launch(access: Access) -> LaunchRequest {
+        LaunchRequest { access, ..LaunchRequest::new("", "/slot".into()) }
     }
 
-    fn grants(expected: &ExpectedLaunch, name: &str, kind: &str) -> bool {
-        refusal(expected, WantedPermit { name, kind, ..WantedPermit::default() }).is_none()
+    fn grants(launch: &LaunchRequest, name: &str, kind: &str) -> bool {
+        refusal(launch, WantedPermit { name, kind, ..WantedPermit::default() }).is_none()
     }
 
     #[test]
     fn a_reader_looks_and_nothing_more() {
-        let mut reader = expected(Access::Read);
+        let mut reader = launch(Access::Read);
         for kind in ["read", "search", "think", "fetch"] {
             assert!(grants(&reader, "x", kind), "{kind}");
         }
@@ -148,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_builder_may_what_is_not_forbidden() {
-        let mut builder = expected(Access::Edit);
+        let mut builder = launch(Access::Edit);
         for kind in ["edit", "execute", "fetch", "other", "", "unheard"] {
             assert!(grants(&builder, "x", kind), "{kind}");
         }
@@ -163,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_pattern_forbids_some_uses_of_a_tool() {
-        let mut builder = expected(Access::Unsafe);
+        let mut builder = launch(Access::Unsafe);
         builder.disallowed_tools = vec!["bash(git push*)".into(), "Bash(rm:*)".into()];
         let grants = |what| {
             let wanted =
@@ -197,8 +195,8 @@ mod tests {
                 paths: &paths,
                 ..WantedPermit::default()
             };
-            assert_eq!(refusal(&expected(Access::Edit), wanted).is_none(), inside, "{path}");
-            assert_eq!(refusal(&expected(Access::Unsafe), wanted), None, "{path}");
+            assert_eq!(refusal(&launch(Access::Edit), wanted).is_none(), inside, "{path}");
+            assert_eq!(refusal(&launch(Access::Unsafe), wanted), None, "{path}");
         }
     }
 
@@ -210,7 +208,7 @@ mod tests {
             let paths = ["/slot/a".to_owned()];
             let named = Some(&places);
             let wanted = WantedPermit { name: "x", kind, what: "", paths: &paths, named };
-            refusal(&expected(Access::Edit), wanted).is_none()
+            refusal(&launch(Access::Edit), wanted).is_none()
         };
         for key in ["filePath", "file_path", "path", "destination"] {
             assert!(grants("edit", &json!({ key: "/slot/a" })), "{key}");

@@ -14,21 +14,21 @@ use super::offer::{self, AcpSetting};
 use super::permit::{self, WantedPermit};
 use super::rpc::{self, RpcError, RpcMessage};
 use super::told::ToldUpdates;
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
 use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 use crate::event::{self, AgentEvent};
 use crate::jsonl::{JsonLine, json_line, silent_end};
-use crate::launch::{LaunchServer, Transport};
+use crate::launch::{LaunchRequest, LaunchServer, Transport};
 use crate::tail::LastLines;
 
 const PROTOCOL_VERSION: u64 = 1;
 /// The number of messages that may wait for the interrupted turn to stop.
 const MESSAGES_MAX: usize = 16;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AcpConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     stage: TurnStage,
     last_id: u64,
     session: Option<String>,
@@ -44,8 +44,9 @@ pub(crate) struct AcpConversation {
     odd: Odd,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum TurnStage {
+    #[default]
     Silent,
     Asked(u64, AcpQuestion),
     Over(AgentOutcome),
@@ -67,21 +68,8 @@ enum Cancelled {
 }
 
 impl AcpConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        AcpConversation {
-            expected,
-            stage: TurnStage::Silent,
-            last_id: 0,
-            session: None,
-            settings: VecDeque::new(),
-            messages: Vec::new(),
-            cancelled: None,
-            told: ToldUpdates::default(),
-            count: Count::default(),
-            files: Files::default(),
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        AcpConversation { launch, ..Self::default() }
     }
 
     fn ask(&mut self, question: AcpQuestion, method: &str, params: &Value) -> HeardLine {
@@ -156,10 +144,10 @@ impl AcpConversation {
             return self.end(AgentOutcome::broke(Cause::Startup, why));
         }
         let can = &result["agentCapabilities"];
-        let servers = servers(&self.expected.mcp_servers, can);
+        let servers = servers(&self.launch.mcp_servers, can);
         let notices = servers.left_out.into_iter().map(notice);
-        let fresh = json!({ "cwd": self.expected.cwd, "mcpServers": servers.given });
-        let Some(session) = self.expected.session.clone() else {
+        let fresh = json!({ "cwd": self.launch.cwd, "mcpServers": servers.given });
+        let Some(session) = self.launch.session.clone() else {
             return self.ask(AcpQuestion::Session(None), "session/new", &fresh).after(notices);
         };
         let mut taken_up = fresh.clone();
@@ -193,7 +181,7 @@ impl AcpConversation {
         // The updates so far repeated the old conversation.
         self.told = ToldUpdates::default();
         self.count = Count::default();
-        let wanted = offer::wanted(result, &id, &self.expected);
+        let wanted = offer::wanted(result, &id, &self.launch);
         self.session = Some(id.clone());
         let mut events = vec![AgentEvent::Session { id }];
         let vain = wanted.not_offered.iter();
@@ -203,9 +191,9 @@ impl AcpConversation {
         }
         self.settings = wanted.settings.into();
         if loaded.is_none()
-            && let Some(more) = &self.expected.system_prompt
+            && let Some(more) = &self.launch.system_prompt
         {
-            self.expected.prompt = format!("{more}\n\n{}", self.expected.prompt);
+            self.launch.prompt = format!("{more}\n\n{}", self.launch.prompt);
         }
         self.next().after(events)
     }
@@ -216,7 +204,7 @@ impl AcpConversation {
             let (method, params) = (setting.method, setting.params.clone());
             return self.ask(AcpQuestion::Set(setting), method, &params);
         }
-        let mut texts = vec![std::mem::take(&mut self.expected.prompt)];
+        let mut texts = vec![std::mem::take(&mut self.launch.prompt)];
         texts.append(&mut self.messages);
         self.prompt(&texts)
     }
@@ -314,7 +302,7 @@ impl AcpConversation {
         match method {
             "session/request_permission" => self.permission(id, params),
             "fs/read_text_file" | "fs/write_text_file" => {
-                let act = self.files.asked(&self.expected, id, method, params);
+                let act = self.files.asked(&self.launch, id, method, params);
                 HeardLine { events: Vec::new(), acts: vec![act] }
             }
             _ => {
@@ -329,7 +317,7 @@ impl AcpConversation {
     fn permission(&mut self, id: &Value, params: &Value) -> HeardLine {
         let (asked, mut events) = self.told.asked(&params["toolCall"]);
         let refusal = permit::refusal(
-            &self.expected,
+            &self.launch,
             WantedPermit {
                 name: &asked.name,
                 kind: &asked.kind,
@@ -389,7 +377,7 @@ impl Conversation for AcpConversation {
     fn begin(&mut self) -> HeardLine {
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
-            "clientCapabilities": { "fs": file::offered(&self.expected), "terminal": false },
+            "clientCapabilities": { "fs": file::offered(&self.launch), "terminal": false },
             "clientInfo": {
                 "name": "autopilot", "title": "Autopilot", "version": env!("CARGO_PKG_VERSION"),
             },

@@ -4,17 +4,18 @@ use serde_json::{Value, json};
 
 use super::permission::{self, Permission};
 use super::result::RunResult;
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
 use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 use crate::event::{self, AgentEvent, ChangeKind, RateStatus, TokenCount};
 use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
+use crate::launch::LaunchRequest;
 use crate::tail::LastLines;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ClaudeConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     session: Option<String>,
     /// The notice that another session answered than the one to resume; once set, it stays.
     stranger: Option<String>,
@@ -39,23 +40,8 @@ pub(crate) struct ClaudeConversation {
 }
 
 impl ClaudeConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        ClaudeConversation {
-            expected,
-            session: None,
-            stranger: None,
-            has_begun: false,
-            result: None,
-            resets_at_unix: None,
-            retrying: None,
-            last_text: String::new(),
-            has_acted: false,
-            tokens: TokenCount::default(),
-            unheard: Vec::new(),
-            is_closed: false,
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        ClaudeConversation { launch, ..Self::default() }
     }
 
     fn event(&mut self, event: &Value) -> HeardLine {
@@ -120,7 +106,7 @@ impl ClaudeConversation {
         }
         let tool = string(&request["tool_name"]);
         let what = tool_summary(&request["input"]);
-        let (granted, reason, answer) = match permission::decide(&self.expected, request) {
+        let (granted, reason, answer) = match permission::decide(&self.launch, request) {
             Permission::Allow => {
                 let answer = json!({ "behavior": "allow", "updatedInput": request["input"] });
                 (true, what, answer)
@@ -145,7 +131,7 @@ impl ClaudeConversation {
         }
         let mut events = vec![AgentEvent::Session { id: id.to_owned() }];
         self.session = Some(id.to_owned());
-        let asked = self.expected.session.as_deref();
+        let asked = self.launch.session.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != id) {
             let text = format!("the agent answered in session {id} instead of resuming {asked}");
             events.push(AgentEvent::Notice { text: text.clone() });
@@ -304,7 +290,7 @@ impl Conversation for ClaudeConversation {
             "request_id": "hello",
             "request": { "subtype": "initialize", "hooks": null },
         });
-        let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.expected.prompt))];
+        let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.launch.prompt))];
         HeardLine { events: Vec::new(), acts }
     }
 

@@ -4,8 +4,7 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use crate::agent::ExpectedLaunch;
-use crate::launch::{Access, Network};
+use crate::launch::{Access, LaunchRequest, Network};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Permission {
@@ -36,37 +35,37 @@ const REACHING: &[&str] = &["WebFetch", "WebSearch"];
 const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
 /// Decides on `request`, a `can_use_tool` request.
-pub(super) fn decide(expected: &ExpectedLaunch, request: &Value) -> Permission {
+pub(super) fn decide(launch: &LaunchRequest, request: &Value) -> Permission {
     let tool = request["tool_name"].as_str().unwrap_or("");
     let deny = |reason: String| Permission::Deny(reason);
     if ASKING.contains(&tool) {
         return deny("nobody can answer here; decide yourself and say what you chose".into());
     }
-    if expected.disallowed_tools.iter().any(|name| name == tool) {
+    if launch.disallowed_tools.iter().any(|name| name == tool) {
         return deny(format!("the configuration does not allow {tool}"));
     }
-    if REACHING.contains(&tool) && expected.network == Network::Off {
+    if REACHING.contains(&tool) && launch.network == Network::Off {
         return deny("the network is switched off for this agent".into());
     }
-    match expected.access {
+    match launch.access {
         Access::Unsafe => Permission::Allow,
         Access::Read if LOOKING.contains(&tool) || REACHING.contains(&tool) => Permission::Allow,
         Access::Read => deny(format!("this step is read-only; {tool} is not allowed")),
-        Access::Edit => decide_for_builder(expected, tool, request),
+        Access::Edit => decide_for_builder(launch, tool, request),
     }
 }
 
-fn decide_for_builder(expected: &ExpectedLaunch, tool: &str, request: &Value) -> Permission {
-    if let Some(path) = outside(&expected.cwd, request) {
-        return Permission::Deny(format!("{path} is outside the worktree {}", expected.cwd));
+fn decide_for_builder(launch: &LaunchRequest, tool: &str, request: &Value) -> Permission {
+    if let Some(path) = outside(&launch.cwd, request) {
+        return Permission::Deny(format!("{path} is outside the worktree {}", launch.cwd));
     }
-    let is_named = expected.allowed_tools.iter().any(|name| name == tool);
+    let is_named = launch.allowed_tools.iter().any(|name| name == tool);
     // An agent that may edit may also write a new file.
-    let edits = WRITING.contains(&tool) && expected.allowed_tools.iter().any(|name| name == "Edit");
+    let edits = WRITING.contains(&tool) && launch.allowed_tools.iter().any(|name| name == "Edit");
     let is_of_a_server = tool
         .strip_prefix("mcp__")
         .and_then(|rest| rest.split("__").next())
-        .is_some_and(|name| expected.mcp_servers.iter().any(|server| server.name == name));
+        .is_some_and(|name| launch.mcp_servers.iter().any(|server| server.name == name));
     let is_harmless = LOOKING.contains(&tool) || REACHING.contains(&tool);
     if is_named || edits || is_of_a_server || is_harmless {
         Permission::Allow
@@ -96,7 +95,7 @@ mod tests {
     use crate::launch::{LaunchRequest, LaunchServer, Transport};
     use serde_json::json;
 
-    fn expected(access: Access) -> ExpectedLaunch {
+    fn launch(access: Access) -> LaunchRequest {
         let tools = ["Read".to_owned(), "Edit".to_owned(), "Bash(git *)".to_owned()];
         let server = LaunchServer {
             name: "docs".into(),
@@ -104,21 +103,21 @@ mod tests {
         };
         let ask = LaunchRequest {
             access,
-            allowed_tools: &tools,
-            mcp_servers: &[server],
+            allowed_tools: tools.to_vec(),
+            mcp_servers: vec![server],
             ..LaunchRequest::new("", "/slot".into())
         };
-        ExpectedLaunch::from(&ask)
+        ask
     }
 
-    fn allows(expected: &ExpectedLaunch, tool: &str, path: Option<&str>) -> bool {
+    fn allows(launch: &LaunchRequest, tool: &str, path: Option<&str>) -> bool {
         let request = json!({ "tool_name": tool, "blocked_path": path });
-        decide(expected, &request) == Permission::Allow
+        decide(launch, &request) == Permission::Allow
     }
 
     #[test]
     fn a_reader_looks_and_nothing_more() {
-        let reader = expected(Access::Read);
+        let reader = launch(Access::Read);
         for tool in ["Read", "Grep", "Skill", "WebFetch"] {
             assert!(allows(&reader, tool, None), "{tool}");
         }
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_builder_writes_in_its_worktree_with_the_tools_it_was_given() {
-        let builder = expected(Access::Edit);
+        let builder = launch(Access::Edit);
         for tool in ["Edit", "Write", "mcp__docs__search", "Task"] {
             assert!(allows(&builder, tool, None), "{tool}");
         }
@@ -149,7 +148,7 @@ mod tests {
             let request = json!({
                 "tool_name": "Write", "input": { "file_path": path }, "decision_reason_type": kind,
             });
-            decide(&expected(Access::Edit), &request)
+            decide(&launch(Access::Edit), &request)
         };
         assert_eq!(asked("src/a.rs", "other"), Permission::Allow);
         for path in ["/etc/passwd", "../a.rs"] {
@@ -159,7 +158,7 @@ mod tests {
 
     #[test]
     fn nobody_answers_questions_and_what_is_forbidden_stays_so() {
-        let mut unsafely = expected(Access::Unsafe);
+        let mut unsafely = launch(Access::Unsafe);
         assert!(allows(&unsafely, "Bash", Some("/etc")));
         assert!(!allows(&unsafely, "AskUserQuestion", None));
         unsafely.disallowed_tools = vec!["Bash".into()];

@@ -2,17 +2,18 @@
 
 use serde_json::Value;
 
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Conversation, HeardLine};
 use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
 use crate::event::{self, AgentEvent, AgentUsage, ChangeKind, Scope, TokenCount};
 use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
+use crate::launch::LaunchRequest;
 use crate::tail::LastLines;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CodexConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     thread: Option<String>,
     turn: CodexTurn,
     /// Whether Codex has said something or used a tool.
@@ -36,18 +37,8 @@ enum CodexTurn {
 }
 
 impl CodexConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        CodexConversation {
-            expected,
-            thread: None,
-            turn: CodexTurn::Open,
-            has_acted: false,
-            answer: String::new(),
-            usage: None,
-            waiting: None,
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        CodexConversation { launch, ..Self::default() }
     }
 
     fn event(&mut self, event: &Value) -> Vec<AgentEvent> {
@@ -171,7 +162,7 @@ impl CodexConversation {
     /// The outcome if Codex answers in another thread: for an unknown id it starts a new thread
     /// without saying so.
     fn other_thread(&self) -> Option<AgentOutcome> {
-        let asked = self.expected.session.as_deref()?;
+        let asked = self.launch.session.as_deref()?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
             let why = format!("Codex started a new thread ({got}) instead of resuming {asked}");
