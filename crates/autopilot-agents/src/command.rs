@@ -3,7 +3,7 @@
 use crate::agent::OutputStream;
 use crate::conversation::{Conversation, HeardLine};
 use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
-use crate::event::{self, AgentEvent};
+use crate::event::AgentEvent;
 use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 use crate::tail::LastLines;
 
@@ -29,37 +29,31 @@ impl Conversation for CommandConversation {
         if truncated {
             self.odd.cut += 1;
         }
-        let events = match stream {
+        let event = match stream {
             OutputStream::Out => {
                 self.answer.push_line(line);
-                vec![AgentEvent::Text { text: event::text(line) }]
+                AgentEvent::text(line)
             }
             OutputStream::Err => {
                 self.stderr.push(line);
-                vec![AgentEvent::Notice { text: event::text(line) }]
+                AgentEvent::notice(line)
             }
         };
-        events.into()
+        vec![event].into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
-        let outcome = match exit.forced() {
-            Some(outcome) => outcome,
-            None if exit.is_zero() => AgentOutcome::Success,
-            None => AgentOutcome::broke(
-                Cause::Crash,
-                format!("the agent {}", failure(&exit, &self.stderr)),
-            ),
-        };
-        AgentEnding {
-            outcome,
-            answer: self.answer.text,
-            structured: None,
-            session: None,
-            usage: None,
-            odd: self.odd,
-        }
+        let outcome = by_exit(&exit, &self.stderr);
+        AgentEnding { answer: self.answer.text, odd: self.odd, ..AgentEnding::new(outcome) }
     }
+}
+
+/// The outcome of a program that reports its success by its exit alone.
+pub(crate) fn by_exit(exit: &ExitFacts, stderr: &LastLines) -> AgentOutcome {
+    exit.forced().unwrap_or_else(|| match exit.is_zero() {
+        true => AgentOutcome::Success,
+        false => AgentOutcome::broke(Cause::Crash, format!("the agent {}", failure(exit, stderr))),
+    })
 }
 
 /// Describes a failed launch by its exit and, if there are any, the last lines of stderr; the rest

@@ -20,6 +20,14 @@ pub struct AgentEnding {
     pub odd: Odd,
 }
 
+impl AgentEnding {
+    /// The end of a launch of which nothing but its outcome is known.
+    pub fn new(outcome: AgentOutcome) -> Self {
+        let (answer, odd) = (String::new(), Odd::default());
+        AgentEnding { outcome, answer, structured: None, session: None, usage: None, odd }
+    }
+}
+
 /// The judgement on a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

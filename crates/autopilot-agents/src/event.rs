@@ -37,6 +37,24 @@ pub enum AgentEvent {
     Result { ok: bool, text: String },
 }
 
+impl AgentEvent {
+    pub(crate) fn text(said: &str) -> Self {
+        AgentEvent::Text { text: text(said) }
+    }
+
+    pub(crate) fn thought(thought: &str) -> Self {
+        AgentEvent::Thought { text: text(thought) }
+    }
+
+    pub(crate) fn notice(message: &str) -> Self {
+        AgentEvent::Notice { text: text(message) }
+    }
+
+    pub(crate) fn result(ok: bool, said: &str) -> Self {
+        AgentEvent::Result { ok, text: text(said) }
+    }
+}
+
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,10 +87,16 @@ impl TokenCount {
     /// The sum of both counts; stops at the largest number.
     #[must_use]
     pub fn plus(self, other: TokenCount) -> TokenCount {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// Combines each figure with the same figure of `other`.
+    #[must_use]
+    pub(crate) fn with(self, other: TokenCount, both: fn(u64, u64) -> u64) -> TokenCount {
         TokenCount {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-            cached: self.cached.saturating_add(other.cached),
+            input: both(self.input, other.input),
+            output: both(self.output, other.output),
+            cached: both(self.cached, other.cached),
         }
     }
 }
@@ -103,6 +127,11 @@ pub struct AgentBill {
 }
 
 impl AgentUsage {
+    /// A report in which both figures have the same scope.
+    pub fn new(scope: Scope, tokens: TokenCount, cost_usd: Option<f64>) -> AgentUsage {
+        AgentUsage { tokens, tokens_scope: scope, cost_usd, cost_scope: scope }
+    }
+
     /// Returns the part of this report that belongs to the launch it ends. `before` is the last
     /// report of the same session, if it was resumed.
     ///
@@ -111,11 +140,7 @@ impl AgentUsage {
     pub fn of_run(&self, before: Option<&AgentUsage>) -> AgentBill {
         let tokens = match (self.tokens_scope, before) {
             (Scope::Run, _) | (Scope::Session, None) => self.tokens,
-            (Scope::Session, Some(before)) => TokenCount {
-                input: rise(before.tokens.input, self.tokens.input),
-                output: rise(before.tokens.output, self.tokens.output),
-                cached: rise(before.tokens.cached, self.tokens.cached),
-            },
+            (Scope::Session, Some(before)) => self.tokens.with(before.tokens, rise),
         };
         let spent = before.and_then(|before| before.cost_usd).unwrap_or(0.0);
         let cost_usd = self.cost_usd.map(|total| match self.cost_scope {
@@ -126,7 +151,7 @@ impl AgentUsage {
     }
 }
 
-fn rise(before: u64, now: u64) -> u64 {
+fn rise(now: u64, before: u64) -> u64 {
     now.checked_sub(before).unwrap_or(now)
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::place::{FILES_MAX, NamedPlaces};
 use crate::event::{self, AgentEvent, ChangeKind};
+use crate::jsonl::{items_of, text_of};
 
 /// The number of open calls that are remembered.
 pub(super) const CALLS_MAX: usize = 256;
@@ -34,7 +35,7 @@ impl Calls {
     /// Takes a `tool_call` or `tool_call_update`.
     pub(super) fn updated(&mut self, update: &Value) -> Vec<AgentEvent> {
         let mut call = self.learn(update);
-        let status = update["status"].as_str().unwrap_or("");
+        let status = text_of(&update["status"]);
         let ended = matches!(status, "completed" | "failed");
         let mut events = Vec::new();
         if ended || !call.what.is_empty() || status == "in_progress" {
@@ -69,7 +70,7 @@ impl Calls {
     }
 
     fn learn(&mut self, update: &Value) -> ToolCall {
-        let id = update["toolCallId"].as_str().unwrap_or("");
+        let id = text_of(&update["toolCallId"]);
         let at = self.open.iter().position(|call| call.id == id);
         let mut call = at.and_then(|at| self.open.remove(at)).unwrap_or_default();
         call.id = id.to_owned();
@@ -105,7 +106,7 @@ impl ToolCall {
             self.name = name.to_owned();
         }
         let input = &update["rawInput"];
-        let title = update["title"].as_str().unwrap_or("");
+        let title = text_of(&update["title"]);
         // A call that has only begun may have no more than a stock phrase for a title.
         let is_vague = update["status"] == "pending" && input.as_object().is_none_or(Map::is_empty);
         let title = if is_vague { "" } else { title };
@@ -121,9 +122,8 @@ impl ToolCall {
 
     fn learn_files(&mut self, update: &Value) {
         self.named.learn(&update["rawInput"]);
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        for place in list(&update["locations"]) {
-            let path = place["path"].as_str().unwrap_or("").to_owned();
+        for place in items_of(&update["locations"]) {
+            let path = text_of(&place["path"]).to_owned();
             if path.is_empty() || self.places.contains(&path) {
                 continue;
             }
@@ -133,8 +133,8 @@ impl ToolCall {
             }
             self.places.push(path);
         }
-        for diff in list(&update["content"]).iter().filter(|item| item["type"] == "diff") {
-            let path = diff["path"].as_str().unwrap_or("").to_owned();
+        for diff in items_of(&update["content"]).iter().filter(|item| item["type"] == "diff") {
+            let path = text_of(&diff["path"]).to_owned();
             let known = self.diffs.iter().any(|(seen, _)| *seen == path);
             if known || path.is_empty() {
                 continue;
@@ -143,7 +143,7 @@ impl ToolCall {
                 self.named.is_cut = true;
                 break;
             }
-            let was_empty = diff["oldText"].as_str().unwrap_or("").is_empty();
+            let was_empty = text_of(&diff["oldText"]).is_empty();
             self.diffs
                 .push((path, if was_empty { ChangeKind::Added } else { ChangeKind::Modified }));
         }
@@ -221,9 +221,8 @@ fn telling(input: &Value) -> Option<String> {
 }
 
 fn output(update: &Value) -> String {
-    let items = update["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let texts: Vec<&str> =
-        items.iter().filter_map(|item| item["content"]["text"].as_str()).collect();
+    let items = items_of(&update["content"]).iter();
+    let texts: Vec<&str> = items.filter_map(|item| item["content"]["text"].as_str()).collect();
     if !texts.is_empty() {
         let text = texts.join("\n");
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::jsonl::{items_of, text_of};
 use crate::launch::{Access, LaunchRequest, LaunchSandbox};
 
 /// One request that changes a setting, to be sent before the prompt.
@@ -95,7 +96,7 @@ struct OfferedChoice {
 
 impl OfferedChoice {
     fn find(session: &Value, topic: Topic) -> Option<OfferedChoice> {
-        let options = session["configOptions"].as_array().map_or(&[][..], Vec::as_slice);
+        let options = items_of(&session["configOptions"]);
         let is_it =
             |option: &&Value| option["category"] == topic.word() || option["id"] == topic.word();
         if let Some(option) = options.iter().find(is_it) {
@@ -130,13 +131,11 @@ impl OfferedChoice {
         listed: &[&Value],
         key: &str,
     ) -> OfferedChoice {
-        let texts = |key: &str| {
-            listed.iter().map(|item| item[key].as_str().unwrap_or("").to_owned()).collect()
-        };
+        let texts = |key: &str| listed.iter().map(|item| text_of(&item[key]).to_owned()).collect();
         OfferedChoice {
             topic,
             option: option.map(str::to_owned),
-            current: current.as_str().unwrap_or("").to_owned(),
+            current: text_of(current).to_owned(),
             values: texts(key),
             names: texts("name"),
         }
@@ -181,7 +180,7 @@ impl OfferedChoice {
 
 /// Flattens the options, which may come in groups.
 fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
-    for option in options.as_array().map_or(&[][..], Vec::as_slice) {
+    for option in items_of(options) {
         match option["options"].is_array() {
             true => flatten(&option["options"], into),
             false => into.push(option),

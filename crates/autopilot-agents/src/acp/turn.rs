@@ -16,11 +16,10 @@ use super::rpc::{self, RpcError, RpcMessage};
 use super::told::ToldUpdates;
 use crate::agent::OutputStream;
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
 use crate::event::{self, AgentEvent};
-use crate::jsonl::{JsonLine, json_line, silent_end};
+use crate::jsonl::JsonLines;
 use crate::launch::{LaunchRequest, LaunchServer, Transport};
-use crate::tail::LastLines;
 
 const PROTOCOL_VERSION: u64 = 1;
 /// The number of messages that may wait for the interrupted turn to stop.
@@ -40,8 +39,7 @@ pub(crate) struct AcpConversation {
     told: ToldUpdates,
     count: Count,
     files: Files,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +87,7 @@ impl AcpConversation {
             | AgentOutcome::Outage { why } => (false, why.as_str()),
             AgentOutcome::Interrupted => (false, "the agent was interrupted"),
         };
-        events.push(AgentEvent::Result { ok, text: event::text(text) });
+        events.push(AgentEvent::result(ok, text));
         self.stage = TurnStage::Over(outcome);
         HeardLine { events, acts: vec![Act::Close] }
     }
@@ -104,10 +102,7 @@ impl AcpConversation {
                 method if method.starts_with('_') || method.starts_with("$/") => {
                     HeardLine::default()
                 }
-                _ => {
-                    self.odd.unknown += 1;
-                    HeardLine::default()
-                }
+                _ => self.lines.unknown().into(),
             },
         }
     }
@@ -116,8 +111,7 @@ impl AcpConversation {
         let question = match &self.stage {
             TurnStage::Asked(asked, question) if id == Some(*asked) => question.clone(),
             TurnStage::Silent | TurnStage::Asked(..) | TurnStage::Over(_) => {
-                self.odd.unknown += 1;
-                return HeardLine::default();
+                return self.lines.unknown().into();
             }
         };
         match (question, result) {
@@ -145,7 +139,7 @@ impl AcpConversation {
         }
         let can = &result["agentCapabilities"];
         let servers = servers(&self.launch.mcp_servers, can);
-        let notices = servers.left_out.into_iter().map(notice);
+        let notices = servers.left_out.iter().map(|text| AgentEvent::notice(text));
         let fresh = json!({ "cwd": self.launch.cwd, "mcpServers": servers.given });
         let Some(session) = self.launch.session.clone() else {
             return self.ask(AcpQuestion::Session(None), "session/new", &fresh).after(notices);
@@ -161,7 +155,7 @@ impl AcpConversation {
              conversation"
         );
         let begun = self.ask(AcpQuestion::Session(None), "session/new", &fresh);
-        begun.after([notice(lost)]).after(notices)
+        begun.after([AgentEvent::notice(&lost)]).after(notices)
     }
 
     fn begun(&mut self, loaded: Option<String>, result: &Value) -> HeardLine {
@@ -185,7 +179,8 @@ impl AcpConversation {
         self.session = Some(id.clone());
         let mut events = vec![AgentEvent::Session { id }];
         let vain = wanted.not_offered.iter();
-        events.extend(vain.map(|what| notice(format!("not offered by the agent: {what}"))));
+        let text = |what: &String| format!("not offered by the agent: {what}");
+        events.extend(vain.map(|what| AgentEvent::notice(&text(what))));
         if let Some(why) = wanted.unknown_model {
             return self.end(AgentOutcome::broke(Cause::Model, why)).after(events);
         }
@@ -215,7 +210,7 @@ impl AcpConversation {
         if setting.what == "model" {
             return self.end(AgentOutcome::broke(Cause::Model, why));
         }
-        self.next().after([notice(why)])
+        self.next().after([AgentEvent::notice(&why)])
     }
 
     fn prompt(&mut self, texts: &[String]) -> HeardLine {
@@ -269,8 +264,7 @@ impl AcpConversation {
         let of = params["sessionId"].as_str();
         if of.is_some() && self.session.is_some() && of != self.session.as_deref() {
             // A helper of the agent sent the update, which is for the agent and not for us.
-            self.odd.unknown += 1;
-            return Vec::new();
+            return self.lines.unknown();
         }
         let update = &params["update"];
         if update["sessionUpdate"] == "usage_update" {
@@ -282,7 +276,7 @@ impl AcpConversation {
             // The answer is given; later updates do not change it.
             return Vec::new();
         }
-        let events = self.told.updated(update, &mut self.odd);
+        let events = self.told.updated(update, &mut self.lines);
         match self.stage {
             // Before the session has begun all updates are replay.
             TurnStage::Silent
@@ -297,7 +291,7 @@ impl AcpConversation {
         if let TurnStage::Over(_) = self.stage {
             // The agent's stdin is closed, so the request cannot be answered.
             let text = format!("the agent requested {method} after its turn was over");
-            return vec![notice(text)].into();
+            return vec![AgentEvent::notice(&text)].into();
         }
         match method {
             "session/request_permission" => self.permission(id, params),
@@ -309,7 +303,7 @@ impl AcpConversation {
                 let what = event::summary(method);
                 let text = format!("the agent requested {what}, which is not supported");
                 let line = rpc::error(id, rpc::METHOD_NOT_FOUND, "Method not found");
-                HeardLine::say(line).after([notice(text)])
+                HeardLine::say(line).after([AgentEvent::notice(&text)])
             }
         }
     }
@@ -350,7 +344,7 @@ impl AcpConversation {
                 let what = event::summary(&method);
                 let text = format!("the agent requested {what} in a line that is too long");
                 let line = rpc::error(&id, rpc::INTERNAL_ERROR, "the request is too long");
-                HeardLine::say(line).after([notice(text)])
+                HeardLine::say(line).after([AgentEvent::notice(&text)])
             }
             (None, id) if matches!(&self.stage, TurnStage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
             {
@@ -387,16 +381,14 @@ impl Conversation for AcpConversation {
 
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         let is_cut = truncated && stream == OutputStream::Out;
-        match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            JsonLine::Words(_) if is_cut => self.cut(line),
-            JsonLine::Words(events) => events.into(),
-            JsonLine::Event(object) => match rpc::read(object) {
-                Some(message) => self.message(message),
-                None => {
-                    self.odd.malformed += 1;
-                    HeardLine::default()
-                }
-            },
+        match self.lines.read(stream, line, truncated).map(rpc::read) {
+            Err(_) if is_cut => self.cut(line),
+            Err(shown) => shown.into(),
+            Ok(Some(message)) => self.message(message),
+            Ok(None) => {
+                self.lines.odd.malformed += 1;
+                HeardLine::default()
+            }
         }
     }
 
@@ -437,17 +429,16 @@ impl Conversation for AcpConversation {
             TurnStage::Asked(..) if self.cancelled == Some(Cancelled::ToStop) => {
                 AgentOutcome::Interrupted
             }
-            TurnStage::Silent | TurnStage::Asked(..) => exit
-                .forced()
-                .unwrap_or_else(|| silent_end(&exit, &self.words, self.session.is_some())),
+            TurnStage::Silent | TurnStage::Asked(..) => {
+                self.lines.silent_end(&exit, self.session.is_some())
+            }
         };
         AgentEnding {
-            outcome,
             answer: self.told.answer().to_owned(),
-            structured: None,
             session: self.session,
             usage: self.count.usage(),
-            odd: self.odd,
+            odd: self.lines.odd,
+            ..AgentEnding::new(outcome)
         }
     }
 }
@@ -477,10 +468,6 @@ fn servers(servers: &[LaunchServer], can: &Value) -> Servers {
         }
     }
     Servers { given, left_out }
-}
-
-fn notice(text: String) -> AgentEvent {
-    AgentEvent::Notice { text: event::text(&text) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
-use crate::launch::{Access, LaunchRequest, Network};
+use crate::{Access, Network, Odd};
 
 struct Play {
     turn: Box<AcpConversation>,
