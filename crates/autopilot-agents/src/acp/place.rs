@@ -55,8 +55,6 @@ const PATCHED: &[&str] =
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedPlaces {
-    /// The files of which the call shows a difference.
-    pub(super) changed: Vec<String>,
     /// The paths that are files whatever the call does.
     pub(super) files: Vec<String>,
     /// The paths that are files if the call changes any.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::call::{Calls, PermissionRequest};
+use super::call::{Calls, ToolCall};
 use crate::command::LastBytes;
 use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
 use crate::jsonl::{JsonLines, items_of, text_of};
@@ -56,7 +56,7 @@ impl ToldUpdates {
         }
     }
 
-    pub(super) fn asked(&mut self, tool_call: &Value) -> (PermissionRequest, Vec<AgentEvent>) {
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (ToolCall, Vec<AgentEvent>) {
         let mut events = self.flush();
         let (asked, event) = self.calls.asked(tool_call);
         events.extend(event);

@@ -11,7 +11,7 @@ use super::count::Count;
 use super::fault::{self, At};
 use super::file::{self, Files};
 use super::offer::{self, AcpSetting};
-use super::permit::{self, WantedPermit};
+use super::permit;
 use super::rpc::{self, RpcError, RpcMessage};
 use super::told::ToldUpdates;
 use crate::agent::OutputStream;
@@ -310,16 +310,7 @@ impl AcpConversation {
 
     fn permission(&mut self, id: &Value, params: &Value) -> HeardLine {
         let (asked, mut events) = self.told.asked(&params["toolCall"]);
-        let refusal = permit::refusal(
-            &self.launch,
-            WantedPermit {
-                name: &asked.name,
-                kind: &asked.kind,
-                what: &asked.what,
-                paths: &asked.places,
-                named: Some(&asked.named),
-            },
-        );
+        let refusal = permit::refusal(&self.launch, &asked);
         let option = permit::option(&params["options"], refusal.is_none());
         let (outcome, granted, reason) = match (self.cancelled, option, refusal) {
             (Some(_), _, _) => (None, false, "the turn is being cancelled".to_owned()),

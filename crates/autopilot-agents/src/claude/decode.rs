@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::permission::{self, Permission};
+use super::permission;
 use super::result::RunResult;
 use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
@@ -96,12 +96,12 @@ impl ClaudeConversation {
         }
         let tool = text_of(&request["tool_name"]).to_owned();
         let what = tool_summary(&request["input"]);
-        let (granted, reason, answer) = match permission::decide(&self.launch, request) {
-            Permission::Allow => {
+        let (granted, reason, answer) = match permission::refusal(&self.launch, request) {
+            None => {
                 let answer = json!({ "behavior": "allow", "updatedInput": request["input"] });
                 (true, what, answer)
             }
-            Permission::Deny(reason) => {
+            Some(reason) => {
                 let answer = json!({ "behavior": "deny", "message": reason });
                 (false, format!("{reason} ({what})"), answer)
             }
