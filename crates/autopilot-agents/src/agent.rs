@@ -77,6 +77,10 @@ impl Agent {
     /// Checks that the keys the mode needs are there.
     pub fn new(settings: AgentSettings<'_>) -> Result<Self, AgentError> {
         let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
+        let missing = |key| AgentError::MissingKey { mode: settings.mode.word(), key };
+        let words = || -> Result<Vec<String>, AgentError> {
+            Ok(words::split(settings.command.ok_or(missing("command"))?)?)
+        };
         let gateway = Gateway {
             base_url: settings.base_url.map(str::to_owned),
             key_env: settings.api_key_env.map(str::to_owned),
@@ -86,28 +90,17 @@ impl Agent {
                 Ok(Agent::ClaudeCode { executable: executable("claude"), gateway })
             }
             Mode::CodexCli => Ok(Agent::Codex { executable: executable("codex"), gateway }),
-            Mode::Acp => {
-                let missing = AgentError::MissingKey { mode: "acp", key: "command" };
-                let words = words::split(settings.command.ok_or(missing)?)?;
-                Ok(Agent::Acp { words })
-            }
-            Mode::Command => {
-                let missing = AgentError::MissingKey { mode: "command", key: "command" };
-                let words = words::split(settings.command.ok_or(missing)?)?;
-                Ok(Agent::Command { words })
-            }
-            Mode::OpenaiApi => {
-                let missing = AgentError::MissingKey { mode: "openai_api", key: "model" };
-                Ok(Agent::OpenAi(Model {
-                    base_url: gateway.base_url,
-                    key_env: gateway.key_env,
-                    api: settings.api,
-                    name: settings.model.ok_or(missing)?.to_owned(),
-                }))
-            }
+            Mode::Acp => Ok(Agent::Acp { words: words()? }),
+            Mode::Command => Ok(Agent::Command { words: words()? }),
+            Mode::OpenaiApi => Ok(Agent::OpenAi(Model {
+                base_url: gateway.base_url,
+                key_env: gateway.key_env,
+                api: settings.api,
+                name: settings.model.ok_or(missing("model"))?.to_owned(),
+            })),
             Mode::Script => {
-                let missing = AgentError::MissingKey { mode: "script", key: "script" };
-                Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
+                let file = settings.script.ok_or(missing("script"))?.to_owned();
+                Ok(Agent::Script { file })
             }
         }
     }

@@ -8,7 +8,7 @@ mod file;
 mod said;
 
 pub use file::{Action, Script, ScriptError, ScriptPlace, ScriptSignal};
-pub use said::{FailKind, ScriptSaid};
+pub use said::{FailKind, ScriptFailure, ScriptSaid};
 
 pub(crate) use decode::ScriptConversation;
 

@@ -1,6 +1,6 @@
 //! Decodes the scripted agent's lines into events, and judges the launch at its end.
 
-use super::said::{FailKind, ScriptSaid};
+use super::said::{FailKind, ScriptFailure, ScriptSaid};
 use crate::agent::OutputStream;
 use crate::command::by_exit;
 use crate::conversation::{Conversation, HeardLine};
@@ -40,7 +40,7 @@ impl ScriptConversation {
                 self.answer = text;
                 vec![AgentEvent::result(true, &self.answer)]
             }
-            ScriptSaid::Fail { kind, why, until_unix } => {
+            ScriptSaid::Fail(ScriptFailure { kind, why, until_unix }) => {
                 let event = AgentEvent::result(false, &why);
                 self.failed = Some(match kind {
                     FailKind::Broke => AgentOutcome::broke(Cause::Other, why),
@@ -91,7 +91,11 @@ mod tests {
             ScriptSaid::Tokens { tokens: TokenCount { input: 1, output: 2, cached: 3 } },
             ScriptSaid::Cost { usd: 0.5 },
             ScriptSaid::Answer { text: "{}".into() },
-            ScriptSaid::Fail { kind: FailKind::Quota, why: "w".into(), until_unix: Some(5) },
+            ScriptSaid::Fail(ScriptFailure {
+                kind: FailKind::Quota,
+                why: "w".into(),
+                until_unix: Some(5),
+            }),
         ];
         for word in words {
             let line = word.line();
@@ -119,8 +123,11 @@ mod tests {
             AgentOutcome::broke(Cause::Crash, "the agent exited with code 3")
         );
         assert_eq!(run(&answer, ExitFacts::signal(15)).outcome, AgentOutcome::Interrupted);
-        let quota =
-            ScriptSaid::Fail { kind: FailKind::Quota, why: "used".into(), until_unix: Some(9) };
+        let quota = ScriptSaid::Fail(ScriptFailure {
+            kind: FailKind::Quota,
+            why: "used".into(),
+            until_unix: Some(9),
+        });
         let expected = AgentOutcome::Quota { until_unix: Some(9), why: "used".into() };
         assert_eq!(run(&[quota], ExitFacts::code(1)).outcome, expected);
     }
