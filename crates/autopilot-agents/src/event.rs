@@ -1,5 +1,7 @@
 //! The events that an agent's work consists of, in one vocabulary for every kind of agent.
 
+pub use autopilot_core::event::TokenCount;
+
 use serde::{Deserialize, Serialize};
 
 /// The longest text of one event; the whole output is in the attempt's log.
@@ -38,6 +40,23 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Every text of the event, so that secrets in it can be hidden.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            AgentEvent::Text { text }
+            | AgentEvent::Thought { text }
+            | AgentEvent::Notice { text }
+            | AgentEvent::Steer { text }
+            | AgentEvent::Result { text, ok: _ } => vec![text],
+            AgentEvent::ToolCall { id, name, summary } => vec![id, name, summary],
+            AgentEvent::ToolResult { id, summary, ok: _ } => vec![id, summary],
+            AgentEvent::FileChange { path, kind: _ } => vec![path],
+            AgentEvent::Permission { tool, reason, granted: _ } => vec![tool, reason],
+            AgentEvent::Session { id } => vec![id],
+            AgentEvent::Usage(_) | AgentEvent::RateLimit { .. } => Vec::new(),
+        }
+    }
+
     pub(crate) fn text(said: &str) -> Self {
         AgentEvent::Text { text: text(said) }
     }
@@ -71,34 +90,6 @@ pub enum RateStatus {
     Allowed,
     Warning,
     Rejected,
-}
-
-/// Counts of tokens: `input` is everything the model read, `cached` the part of it that came from
-/// the vendor's cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TokenCount {
-    pub input: u64,
-    pub output: u64,
-    pub cached: u64,
-}
-
-impl TokenCount {
-    /// The sum of both counts; stops at the largest number.
-    #[must_use]
-    pub fn plus(self, other: TokenCount) -> TokenCount {
-        self.with(other, u64::saturating_add)
-    }
-
-    /// Combines each figure with the same figure of `other`.
-    #[must_use]
-    pub(crate) fn with(self, other: TokenCount, both: fn(u64, u64) -> u64) -> TokenCount {
-        TokenCount {
-            input: both(self.input, other.input),
-            output: both(self.output, other.output),
-            cached: both(self.cached, other.cached),
-        }
-    }
 }
 
 /// Whether a figure counts one launch of the agent or the whole session with all its resumes.

@@ -10,7 +10,7 @@ mod request;
 mod said;
 
 pub use piece::{PIECE_BYTES_MAX, Pieces};
-pub use request::{ModelRequest, RequestLimits};
+pub use request::ModelRequest;
 pub use said::{ApiFailed, ApiSaid, FailedBy};
 
 pub(crate) use decode::OpenAiConversation;
@@ -64,7 +64,6 @@ pub(crate) fn launch(model: &Model, ask: &LaunchRequest) -> LaunchPlan {
         session: ask.session.clone(),
         earlier: if ask.session.is_some() { ask.earlier.clone() } else { Vec::new() },
         schema: ask.schema.as_ref().and_then(LaunchSchema::strict),
-        limits: RequestLimits::default(),
     };
     let stdin = LaunchStdin::Whole(request.document().into_bytes());
     LaunchPlan::new(LaunchProgram::Own, vec![COMMAND.to_owned()], stdin)

@@ -48,7 +48,7 @@ impl Job {
         question: &Question<'_>,
     ) -> Result<AgentTurn, JobError> {
         let (ready, mut home, conversation) = self.prepare(question).await?;
-        let starting = self.wait_to_start(&ready.agent).await;
+        let starting = self.wait_to_start(ready.config.mode).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
         let ran = self.talk(&talk, question, &ready, &mut home).await?;
         self.close(question, &ready, &home, talk, ran).await
