@@ -73,15 +73,17 @@ pub fn of_agent(ours: &Variables, vendor_prefixes: &[&str], pass: &[String]) -> 
             || starts(name, vendor_prefixes)
             || pass.iter().any(|passed| passed == name)
     };
-    let ours = ours.iter().filter(|(name, _)| wanted(name) && !starts(name, WITHHELD_PREFIXES));
-    ours.map(|(name, value)| (name.clone(), value.clone())).collect()
+    inherited(ours, wanted)
 }
 
 /// The inherited variables of the user's own commands: everything but secrets, because these
 /// commands run code that an agent wrote.
 pub fn of_command(ours: &Variables, is_secret: impl Fn(&str) -> bool) -> Variables {
-    let wanted = |name: &str| !starts(name, WITHHELD_PREFIXES) && !is_secret(name);
-    let ours = ours.iter().filter(|(name, _)| wanted(name));
+    inherited(ours, |name| !is_secret(name))
+}
+
+fn inherited(ours: &Variables, wanted: impl Fn(&str) -> bool) -> Variables {
+    let ours = ours.iter().filter(|(name, _)| wanted(name) && !starts(name, WITHHELD_PREFIXES));
     ours.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

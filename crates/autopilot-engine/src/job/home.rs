@@ -137,16 +137,14 @@ impl Job {
         Ok(home)
     }
 
-    /// Keeps the files needed to resume the session.
-    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
-        let Some(session) = session else { return Vec::new() };
+    /// Keeps the files needed to resume the session; returns a message if that fails.
+    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Option<String> {
+        let session = session?;
         let kept = kept::place_of(&self.context.place, &self.run.id, self.want.id, session);
         let left_out = |name: &Path| is_among(name, XDG_LEFT_OUT) || is_among(name, XDG_LOGINS);
         kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
             .err()
             .map(|error| format!("its session can't be resumed: {error}"))
-            .into_iter()
-            .collect()
     }
 
     fn kept_before(&self, session: &str) -> Utf8PathBuf {
@@ -203,12 +201,8 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             let mut links = settings(&from, CODEX);
             // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
-            let made = open_shared_folders(&mut links);
-            Home {
-                plan: HomePlan { dir: dir.into(), made, links, logins, ..HomePlan::default() },
-                sessions: vec!["sessions".into()],
-                shared: Vec::new(),
-            }
+            let plan = HomePlan { dir: dir.into(), links, logins, ..HomePlan::default() };
+            home_with(plan, "sessions")
         }
         Some(Vendor::Xdg(name)) => xdg_home(name, variables, &user.unwrap_or_default(), dir),
     }
@@ -230,29 +224,22 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
         }
     };
     let files = copied.into_iter().filter_map(copy).collect();
-    let made = open_shared_folders(&mut links);
-    Home {
-        plan: HomePlan {
-            dir: dir.into(),
-            made,
-            links,
-            files,
-            logins: logins_of(from, "", &[".credentials.json"], own_login),
-        },
-        sessions: vec!["projects".into()],
-        shared: Vec::new(),
-    }
+    let logins = logins_of(from, "", &[".credentials.json"], own_login);
+    let plan = HomePlan { dir: dir.into(), links, files, logins, ..HomePlan::default() };
+    home_with(plan, "projects")
 }
 
-/// Replaces links to folders that agents write to (skills, plugins) by real folders with links to
-/// their entries.
-fn open_shared_folders(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
+/// The home of an agent that keeps everything in one directory, and its sessions in `sessions`.
+/// Instead of a link to a folder that agents write to (skills, plugins) it has a real folder with
+/// links to the entries.
+fn home_with(mut plan: HomePlan, sessions: &str) -> Home {
     let is_shared = |(name, path): &mut (PathBuf, PathBuf)| is_among(name, SHARED) && path.is_dir();
-    let found: Vec<(PathBuf, PathBuf)> = links.extract_if(.., is_shared).collect();
-    for (name, path) in &found {
-        links.extend(agent_home::links(path, name, |name| !ITS_OWN.contains(&name)));
+    let found: Vec<(PathBuf, PathBuf)> = plan.links.extract_if(.., is_shared).collect();
+    for (name, path) in found {
+        plan.links.extend(agent_home::links(&path, &name, |name| !ITS_OWN.contains(&name)));
+        plan.made.push(name);
     }
-    found.into_iter().map(|(name, _)| name).collect()
+    Home { plan, sessions: vec![sessions.into()], shared: Vec::new() }
 }
 
 /// The XDG base directories, with links to everything of other programs and an own directory for

@@ -6,7 +6,7 @@ use crate::skill::{SkillPlaces, shelf};
 use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
 use autopilot_core::config::{AgentConfig, Mode, Role, SkillPolicy};
-use autopilot_core::plan::{Plan, PlanTask};
+use autopilot_core::plan::{self, Plan, PlanTask};
 use autopilot_core::skill::{
     self, Deeds, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill,
 };
@@ -158,15 +158,13 @@ impl Kit {
                 }
             }
         }
-        let more = lost.len().saturating_sub(NAMED_MAX);
-        lost.truncate(NAMED_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!lost.is_empty()).then(|| {
-            format!(
-                "the planner suggested skills that do not exist; ignored: {}{more}",
-                lost.join(", ")
-            )
-        })
+        let named = lost.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        let more = match lost.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = "the planner suggested skills that do not exist; ignored";
+        (!lost.is_empty()).then(|| format!("{text}: {named}{more}"))
     }
 
     /// The skills each task of a plan must use: those its text names, and those of the whole plan
@@ -213,11 +211,5 @@ fn explicit_name(asked: SkillRequest) -> Option<String> {
 
 /// The skills that the text of a planned task asks for.
 fn spoken_of(task: &PlanTask) -> Vec<SkillRequest> {
-    let spec = TaskSpec {
-        title: task.title.clone(),
-        goal: task.goal.clone(),
-        acceptance: task.acceptance_criteria.clone(),
-        ..TaskSpec::default()
-    };
-    spec.asked_skills()
+    plan::body(task, &TaskSpec::default()).spec.asked_skills()
 }

@@ -139,14 +139,11 @@ impl<'a> Talk<'a> {
                         break;
                     }
                     Act::ReadFile { id, path, first_line, lines_max } => {
-                        let text = lend::read(self.dir, &path, first_line, lines_max);
-                        let heard = self.conversation().file(id, text);
-                        self.take(heard);
+                        self.lent(id, lend::read(self.dir, &path, first_line, lines_max));
                     }
                     Act::WriteFile { id, path, text } => {
-                        let written = lend::write(self.dir, &path, &text).map(|()| String::new());
-                        let heard = self.conversation().file(id, written);
-                        self.take(heard);
+                        let written = lend::write(self.dir, &path, &text);
+                        self.lent(id, written.map(|()| String::new()));
                     }
                 },
                 Some(spoken) = ears.recv() => self.tell(spoken),
@@ -192,6 +189,11 @@ impl<'a> Talk<'a> {
     /// Lets the next agent of this kind start.
     fn let_next_start(&self) {
         self.state().starting = None;
+    }
+
+    fn lent(&self, id: u64, done: Result<String, String>) {
+        let heard = self.conversation().file(id, done);
+        self.take(heard);
     }
 
     fn tell(&self, spoken: Spoken) {
@@ -262,10 +264,8 @@ impl<'a> Talk<'a> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let conversation = self.conversation.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut ending = conversation.finish(exit);
-        if ending.outcome == AgentOutcome::Interrupted
-            && let Some(forced) = exit.forced().filter(|_| exit.timed_out)
-        {
-            ending.outcome = forced;
+        if ending.outcome == AgentOutcome::Interrupted && exit.timed_out {
+            ending.outcome = exit.forced().unwrap_or(AgentOutcome::Interrupted);
         }
         if state.is_flooded && ending.outcome != AgentOutcome::Success {
             let why = format!(
