@@ -2,7 +2,7 @@
 
 use crate::agent::OutputStream;
 use crate::conversation::{Conversation, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, OddLines};
 use crate::event::AgentEvent;
 use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 use crate::tail::LastLines;
@@ -21,7 +21,7 @@ pub(crate) fn launch(words: &[String], ask: &LaunchRequest) -> LaunchPlan {
 pub(crate) struct CommandConversation {
     answer: LastBytes,
     stderr: LastLines,
-    odd: Odd,
+    odd: OddLines,
 }
 
 impl Conversation for CommandConversation {

@@ -57,6 +57,7 @@ impl AgentEvent {
         }
     }
 
+    // These cut the text to the length that an event may have.
     pub(crate) fn text(said: &str) -> Self {
         AgentEvent::Text { text: text(said) }
     }

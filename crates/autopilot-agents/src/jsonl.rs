@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::agent::OutputStream;
 use crate::classify::{ErrorFacts, classify};
 use crate::command::failure;
-use crate::ending::{AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentOutcome, Cause, ExitFacts, OddLines};
 use crate::event::AgentEvent;
 use crate::tail::LastLines;
 
@@ -15,7 +15,7 @@ use crate::tail::LastLines;
 pub(crate) struct JsonLines {
     /// The last lines that are not JSON objects: start-up errors come that way.
     pub(crate) words: LastLines,
-    pub(crate) odd: Odd,
+    pub(crate) odd: OddLines,
 }
 
 impl JsonLines {

@@ -27,7 +27,7 @@ pub struct SkillPlaces {
     /// The checkout, from which a slot gets copied files.
     pub root: Utf8PathBuf,
     pub copied: Vec<String>,
-    /// The person's folders, each standing for one of [`Folder`].
+    /// The person's own folders, each with the folder of a project that it corresponds to.
     pub homes: Vec<(Folder, Utf8PathBuf)>,
 }
 

@@ -275,7 +275,7 @@ fn it_edits_with_its_own_tools() {
     assert_eq!(permissions(&ran), []);
     let usage = ran.ending.usage.unwrap();
     assert!(usage.tokens.input >= 100 && usage.tokens.output >= 20, "{usage:?}");
-    assert_eq!(ran.ending.odd, autopilot_agents::Odd::default());
+    assert_eq!(ran.ending.odd, autopilot_agents::OddLines::default());
     assert!(ran.ending.session.is_some());
 }
 

@@ -11,6 +11,7 @@ use crate::jsonl::{items_of, text_of};
 /// The number of open calls that are remembered.
 pub(super) const CALLS_MAX: usize = 256;
 
+/// The calls that have not ended yet.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: VecDeque<ToolCall>,

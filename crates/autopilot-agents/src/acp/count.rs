@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::event::{AgentUsage, Scope, TokenCount};
 use crate::jsonl::items_of;
 
+/// The largest of all reports so far.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     /// The tokens of the prompts that were answered.

@@ -53,6 +53,7 @@ const PATCH: &str = "*** Begin Patch";
 const PATCHED: &[&str] =
     &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
 
+/// The paths that the input of a call names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedPlaces {
     /// The paths that are files whatever the call does.

@@ -7,10 +7,12 @@ use crate::command::LastBytes;
 use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
 use crate::jsonl::{JsonLines, items_of, text_of};
 
+/// The updates of one turn so far.
 #[derive(Debug, Default)]
 pub(super) struct ToldUpdates {
     /// The current message, which is the answer if no other follows.
     answer: LastBytes,
+    /// The id of the current message, if the agent numbers its messages.
     message: Option<String>,
     /// Whether a tool was used since: the next text begins another message.
     is_over: bool,
@@ -20,6 +22,7 @@ pub(super) struct ToldUpdates {
     did_anything: bool,
 }
 
+/// Whether a text is part of the answer or of the model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Aloud,

@@ -44,12 +44,16 @@ pub(crate) struct AcpConversation {
 
 #[derive(Debug, Default)]
 enum TurnStage {
+    /// Nothing was sent yet.
     #[default]
     Silent,
+    /// The request with this id waits for its reply.
     Asked(u64, AcpQuestion),
+    /// The turn is judged, and stdin is closed.
     Over(AgentOutcome),
 }
 
+/// The requests of ours, in the order in which they are sent.
 #[derive(Debug, Clone, PartialEq)]
 enum AcpQuestion {
     Initialize,
@@ -61,7 +65,9 @@ enum AcpQuestion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cancelled {
+    /// A person wants the agent to stop.
     ToStop,
+    /// A person's message waits to be the next prompt.
     ToGoOn,
 }
 
@@ -240,24 +246,26 @@ impl AcpConversation {
         self.end(outcome).after(shown)
     }
 
-    fn stopped(&mut self, reason: Option<&str>) -> AgentOutcome {
-        match reason {
+    fn stopped(&self, reason: Option<&str>) -> AgentOutcome {
+        let (cause, why) = match reason {
             Some("end_turn") if self.told.did_nothing() => {
-                AgentOutcome::broke(Cause::Empty, "the agent ended its turn without an answer")
+                (Cause::Empty, "the agent ended its turn without an answer")
             }
-            Some("end_turn") => AgentOutcome::Success,
-            Some("max_tokens") => AgentOutcome::broke(
-                Cause::OutputLimit,
-                "the answer reached the model's length limit",
-            ),
+            Some("end_turn") => return AgentOutcome::Success,
+            Some("max_tokens") => {
+                (Cause::OutputLimit, "the answer reached the model's length limit")
+            }
             Some("max_turn_requests") => {
-                AgentOutcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
+                (Cause::Turns, "the agent hit its limit of requests per turn")
             }
-            Some("refusal") => AgentOutcome::broke(Cause::Refusal, "the model refused to answer"),
-            Some("cancelled") => AgentOutcome::Interrupted,
-            Some(other) => AgentOutcome::broke(Cause::Other, format!("the agent stopped: {other}")),
-            None => AgentOutcome::broke(Cause::Other, "the agent stopped without a reason"),
-        }
+            Some("refusal") => (Cause::Refusal, "the model refused to answer"),
+            Some("cancelled") => return AgentOutcome::Interrupted,
+            Some(other) => {
+                return AgentOutcome::broke(Cause::Other, format!("the agent stopped: {other}"));
+            }
+            None => (Cause::Other, "the agent stopped without a reason"),
+        };
+        AgentOutcome::broke(cause, why)
     }
 
     fn updated(&mut self, params: &Value) -> Vec<AgentEvent> {

@@ -43,7 +43,7 @@ pub fn read_completion<'a>(
     let given = given.into();
     let mut objects = given.whole_objects()?;
     let object = objects.swap_remove(last_word(&objects).unwrap_or(0));
-    if object.is_spoken_over(given.text) {
+    if object.is_followed_by_done(given.text) {
         return Err(vec![AnswerFault::new(
             "",
             "the last JSON object with a `done` member can't be read",
@@ -60,7 +60,7 @@ pub fn completion_after_all<'a>(
     let given = given.into();
     let objects = given.whole_objects().unwrap_or_default();
     let meant = last_word(&objects).map(|place| &objects[place]);
-    let meant = meant.filter(|object| !object.is_spoken_over(given.text));
+    let meant = meant.filter(|object| !object.is_followed_by_done(given.text));
     let in_core = |fault: &AnswerFault| workflow::PlanFault {
         pointer: fault.pointer.clone(),
         what: fault.what.clone(),
@@ -75,7 +75,7 @@ fn last_word(objects: &[FoundValue]) -> Option<usize> {
 impl FoundValue {
     /// Whether the text after the object mentions `done` in something that is not a readable
     /// object.
-    fn is_spoken_over(&self, text: &str) -> bool {
+    fn is_followed_by_done(&self, text: &str) -> bool {
         text[self.end..].contains("\"done\"")
     }
 

@@ -234,16 +234,12 @@ impl ClaudeConversation {
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
             Some(result) if result.ok() => self.lines.said_success(exit),
-            Some(result) => match result.trouble(self.resets_at_unix) {
+            Some(result) => {
+                let outcome = result.trouble(self.resets_at_unix);
                 // Claude was stopped because its time was over; the trouble before that counts.
-                AgentOutcome::Interrupted if exit.timed_out => self.without_result(exit),
-                other @ (AgentOutcome::Success
-                | AgentOutcome::Broke { .. }
-                | AgentOutcome::Quota { .. }
-                | AgentOutcome::Auth { .. }
-                | AgentOutcome::Outage { .. }
-                | AgentOutcome::Interrupted) => other,
-            },
+                let is_late = outcome == AgentOutcome::Interrupted && exit.timed_out;
+                if is_late { self.without_result(exit) } else { outcome }
+            }
             None => self.without_result(exit),
         }
     }

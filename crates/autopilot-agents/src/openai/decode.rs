@@ -90,8 +90,7 @@ impl Conversation for OpenAiConversation {
 /// The outcome of a failed request. The server's words for the error count first, then its status,
 /// then its message.
 fn judge(failed: ApiFailed) -> AgentOutcome {
-    let ApiFailed { message: why, until_unix, .. } = &failed;
-    let (why, until) = (why.clone(), *until_unix);
+    let (why, until) = (failed.message.clone(), failed.until_unix);
     match failed.by {
         FailedBy::Key => AgentOutcome::Auth { why },
         FailedBy::Setting => AgentOutcome::broke(Cause::Startup, why),
@@ -130,7 +129,7 @@ fn without_thoughts(answer: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Odd, TokenCount};
+    use crate::{OddLines, TokenCount};
 
     fn run(words: &[ApiSaid], exit: ExitFacts) -> (AgentEnding, Vec<AgentEvent>) {
         let mut talk = Box::new(OpenAiConversation::default());
@@ -141,7 +140,7 @@ mod tests {
             assert_eq!(&serde_json::from_str::<ApiSaid>(&line).unwrap(), word);
             events.extend(talk.line(OutputStream::Out, &line, false).events);
         }
-        assert_eq!(talk.lines.odd, Odd::default());
+        assert_eq!(talk.lines.odd, OddLines::default());
         (talk.finish(exit), events)
     }
 

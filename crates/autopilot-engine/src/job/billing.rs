@@ -99,7 +99,7 @@ impl Billing {
         Some((given, self.this_turn.usd))
     }
 
-    /// A remark about the bill for people.
+    /// A note for people if money was charged that no agent reported.
     pub fn note(&self) -> Option<String> {
         (self.assumed > Micros(0)).then(|| untold(self.assumed))
     }
@@ -119,7 +119,7 @@ impl Billing {
     }
 
     /// Ends the turn with its final usage figures.
-    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, worked: CostDoubt) {
+    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, doubt: CostDoubt) {
         if let Some(session) = session {
             self.opened(session);
         }
@@ -133,14 +133,14 @@ impl Billing {
             }
             // Figures of an interrupted turn stay; without any, the cost is unknown.
             None if self.this_turn == Bill::default() => {
-                let is_free = worked == CostDoubt::Scripted && self.earlier == Bill::default();
+                let is_free = doubt == CostDoubt::Scripted && self.earlier == Bill::default();
                 self.this_turn.unpriced = !is_free;
             }
             None => {}
         }
         // Money that may have been spent must not be spent again.
         if self.this_turn.unpriced
-            && worked == CostDoubt::Perhaps
+            && doubt == CostDoubt::Perhaps
             && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
         {
             self.assumed = self.assumed.plus(given.minus(self.this_turn.usd));

@@ -287,14 +287,14 @@ impl<'a> Talk<'a> {
             ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
-        let worked = if self.job.agent_config().mode == Mode::Script {
+        let doubt = if self.job.agent_config().mode == Mode::Script {
             CostDoubt::Scripted
         } else if !state.is_answered && is_turned_away(&ending.outcome) {
             CostDoubt::No
         } else {
             CostDoubt::Perhaps
         };
-        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), worked);
+        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), doubt);
         ending
     }
 

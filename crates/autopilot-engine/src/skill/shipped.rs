@@ -42,6 +42,7 @@ impl Shipped {
     }
 }
 
+/// The shipped skills in the form in which skills are found elsewhere.
 pub(super) fn found() -> impl Iterator<Item = FoundSkill> {
     ALL.into_iter().map(|shipped| FoundSkill {
         owner: Owner::Shipped,

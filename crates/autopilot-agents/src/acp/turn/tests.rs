@@ -1,7 +1,7 @@
 //! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
-use crate::{Access, Network, Odd};
+use crate::{Access, Network, OddLines};
 
 struct Play {
     turn: Box<AcpConversation>,
@@ -106,7 +106,7 @@ fn a_turn_from_hello_to_good_bye() {
     let ending = play.finish(ExitFacts::signal(15));
     assert_eq!(ending.outcome, AgentOutcome::Success);
     assert_eq!((ending.answer.as_str(), ending.session.as_deref()), ("Done.", Some("s1")));
-    assert_eq!(ending.odd, Odd::default());
+    assert_eq!(ending.odd, OddLines::default());
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn what_is_not_known_is_answered_or_counted_and_never_fatal() {
     play.hear(&permission("edit"));
     assert!(play.seen().ends_with("after its turn was over\"}"));
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!(ending.odd, Odd { malformed: 3, unknown: 3, cut: 0 });
+    assert_eq!(ending.odd, OddLines { malformed: 3, unknown: 3, cut: 0 });
 }
 
 #[test]
