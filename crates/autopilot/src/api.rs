@@ -81,21 +81,16 @@ fn client(request: &ModelRequest) -> Result<ApiClient, ApiFailed> {
         key.as_deref(),
         &headers,
         certificates.as_deref(),
-        limits(request),
+        limits(),
     )
     .map_err(failure)
 }
 
-fn limits(request: &ModelRequest) -> ApiLimits {
-    let asked = &request.limits;
-    ApiLimits {
-        tries_max: asked.tries_max,
-        pause_max: Duration::from_millis(asked.pause_ms_max),
-        retry_time_max: Duration::from_millis(asked.retry_ms_max),
-        connect_time_max: Duration::from_millis(asked.connect_ms_max),
-        idle_time_max: Duration::from_millis(asked.idle_ms_max),
-        ..ApiLimits::default()
-    }
+/// The limits of the process. Longer waits are up to the engine: it knows of other tasks, other
+/// agents and the money.
+fn limits() -> ApiLimits {
+    let (pause_max, retry_time_max) = (Duration::from_secs(30), Duration::from_secs(5 * 60));
+    ApiLimits { pause_max, retry_time_max, ..ApiLimits::default() }
 }
 
 fn question(request: &ModelRequest) -> ApiQuestion {
