@@ -10,12 +10,13 @@ mod text;
 use crate::page::{PageKind, TextPage};
 use crate::screen::{Screen, Seat, View};
 use autopilot_core::id::Time;
+use autopilot_view::width::fit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use text::{fit, heading};
+use text::heading;
 
 const GOOD: Style = Style::new().fg(Color::Green);
 const BAD: Style = Style::new().fg(Color::Red);

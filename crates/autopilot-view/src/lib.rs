@@ -14,6 +14,8 @@ pub mod sessions;
 pub mod state_json;
 pub mod status_md;
 pub mod trouble;
+pub mod width;
+mod wording;
 
 use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
 use autopilot_core::pipeline::Work;
@@ -233,21 +235,12 @@ pub fn used(state: &State) -> Used {
 
 /// One sentence for each held account, except the one that the halt of the run names already.
 pub fn holds(state: &State) -> Vec<String> {
-    let is_named = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
-        Some(HaltWhy::Away { account: named, .. }) => named == account,
-        Some(
-            HaltWhy::Stop
-            | HaltWhy::Pause
-            | HaltWhy::Continued
-            | HaltWhy::Money { .. }
-            | HaltWhy::Quota { .. }
-            | HaltWhy::Wall
-            | HaltWhy::Host { .. },
-        )
-        | None => false,
+    let is_named = |account: &str| {
+        let halt = state.run.halt.as_ref().map(|halt| &halt.why);
+        matches!(halt, Some(HaltWhy::Away { account: named, .. }) if named == account)
     };
     let told = |(account, why, hold): (&str, _, &Hold)| {
-        history::held(account, hold.until, why, &hold.text, hold.guess)
+        wording::held(account, hold.until, why, &hold.text, hold.guess)
     };
     state.holds().filter(|(account, ..)| !is_named(account)).map(told).collect()
 }
@@ -261,7 +254,7 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step, task.by(step)) {
-        LaneState::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
+        LaneState::Held { account, why, guess, .. } => wording::waits(&account, why, until, guess),
         LaneState::Open { .. } | LaneState::Probed => format!("waiting until {}", until.rfc3339()),
     })
 }

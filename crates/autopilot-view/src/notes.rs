@@ -3,7 +3,6 @@
 
 use super::{duration, failure};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
-use autopilot_core::id::AttemptId;
 use autopilot_core::limit::ReviewGate;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
@@ -17,14 +16,13 @@ pub struct NoteEntry {
 
 /// Returns the entries of a record; `state` is that after the record.
 pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
-    let mut entries = Vec::new();
-    for (place, event) in record.events.iter().enumerate() {
-        if let Some(text) = entry(event, record, state) {
-            let place = AttemptId { seq: record.seq, place: place as u32 };
-            entries.push(NoteEntry { key: format!("{} {place}", state.run.id), text });
-        }
-    }
-    entries
+    let entries = record.numbered().filter_map(|(id, event)| {
+        Some(NoteEntry {
+            key: format!("{} {id}", state.run.id),
+            text: entry(event, record, state)?,
+        })
+    });
+    entries.collect()
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is worth a note")]

@@ -1,6 +1,6 @@
 //! The board: the run, its workers, the next tasks, the last failure and the log.
 
-use super::text::{column, fit, heading, right};
+use super::text::{heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::{LineKind, Screen, Seat, TAIL_LINES_MAX, Worker};
@@ -9,6 +9,7 @@ use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::pipeline::Work;
 use autopilot_core::state::{LaneState, LiveAttempt, Status, Task};
+use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};

@@ -1,7 +1,7 @@
 //! The list of all tasks of the run, as many of them as fit.
 
 use super::board::{cost_of, header, keys};
-use super::text::{column, fit, heading, right};
+use super::text::{heading, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::Screen;
@@ -9,6 +9,7 @@ use crate::word::some;
 use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
+use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, task_word};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
