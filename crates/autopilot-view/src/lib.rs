@@ -211,6 +211,15 @@ pub fn excused(state: &State) -> Option<String> {
     (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))
 }
 
+/// The reason that an outcome gives.
+pub fn why(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => Some(why),
+        Outcome::Away { text, .. } => Some(text),
+        Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => None,
+    }
+}
+
 /// The excused failures of a step that passed.
 pub fn let_pass(shown: &Shown) -> Option<String> {
     let excused = &shown.facts.excused;

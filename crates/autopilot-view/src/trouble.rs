@@ -16,11 +16,7 @@ pub struct LastTrouble<'a> {
 impl LastTrouble<'_> {
     /// The reason of the failure.
     pub fn why(&self) -> &str {
-        match &self.shown.outcome {
-            Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
-            Outcome::Away { text, .. } => text,
-            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
-        }
+        crate::why(&self.shown.outcome).unwrap_or_default()
     }
 }
 

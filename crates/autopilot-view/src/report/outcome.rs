@@ -1,7 +1,7 @@
 //! The outcome of a run in plain words: what was proven, and what was not.
 
-use super::words::{PageWords, ReportLine};
-use super::{ReportFacts, Tone};
+use super::words::ReportLine;
+use super::{PageSource, ReportFacts, Tone};
 use crate::{
     ExitWord, Standing, awaited, excused, failure, headline, leaves, let_pass, money, still_shown,
     tells_how_to_go_on, waivers,
@@ -27,7 +27,8 @@ pub struct ReportOutcome {
 }
 
 /// The outcome of a run.
-pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) -> ReportOutcome {
+pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
+    let PageSource { state, known, words, .. } = source;
     let (tone, word) = match (known.standing, ExitWord::of(state)) {
         (Standing::Live { .. }, _) => (Tone::Busy, "running"),
         (Standing::Interrupted, _) => (Tone::Worse, "interrupted"),
