@@ -280,6 +280,17 @@ pub fn current(state: &State) -> Option<&Task> {
         .or_else(|| leaves(state).next())
 }
 
+/// The text without line ends and control characters: titles and messages come from files and
+/// agents, and must not break out of their line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A number with its noun: `1 task`, `2 tasks`.
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A duration for people: `1h 02m`, `3m 05s`, `4.2s`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;

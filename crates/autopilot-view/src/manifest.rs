@@ -217,6 +217,13 @@ pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<PlacedStep<'a>> {
     steps
 }
 
+/// The steps of an iteration, without those of a workflow that was never started.
+pub fn steps_of<'a>(steps: &'a [PlacedStep<'a>], iteration: u32) -> Vec<&'a PlacedStep<'a>> {
+    let is_own =
+        |step: &&PlacedStep<'_>| step.body.iteration == iteration && !step.task.is_dropped();
+    steps.iter().filter(is_own).collect()
+}
+
 /// The content of `manifest.json`.
 pub fn manifest(
     state: &State,
@@ -359,8 +366,7 @@ fn iteration(
     history: &IterationHistory,
     read: Read<'_>,
 ) -> ManifestIteration {
-    let is_own = |step: &&PlacedStep<'_>| step.body.iteration == index && !step.task.is_dropped();
-    let own: Vec<&PlacedStep<'_>> = steps.iter().filter(is_own).collect();
+    let own = steps_of(steps, index);
     let workflow = own.first().map(|first| Workflow {
         version: workflow::VERSION,
         id: first.body.workflow.clone(),

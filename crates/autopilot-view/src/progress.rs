@@ -86,7 +86,8 @@ fn started(state: &State, task: TaskId, step: Step, lane: u32) -> String {
     format!("{}{round}{by}", step.row().doing)
 }
 
-fn is_bad(outcome: &Outcome) -> bool {
+/// Whether an attempt ended with a failure that a person should look at.
+pub fn is_bad(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
 }
 

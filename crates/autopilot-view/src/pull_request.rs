@@ -9,8 +9,9 @@ mod markdown;
 mod tests;
 
 use super::notes::waived;
-use super::{duration, failure, leaves, task_word};
-use autopilot_core::event::{Outcome, Verdict};
+use super::wording::review_word;
+use super::{count, duration, failure, leaves, task_word};
+use autopilot_core::event::Outcome;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
@@ -154,8 +155,8 @@ fn evidence(state: &State, known: &PullRequestFacts<'_>) -> String {
 
 /// The commands of a step with their exit codes, or why there is none.
 fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
-    if let Some(why) = task.skipped.get(&step) {
-        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    if let Some(skipped) = skipped(task, step) {
+        return skipped;
     }
     let Some(shown) = task.last(step) else { return "not run".to_owned() };
     let exit = |code: Option<i32>| {
@@ -177,24 +178,20 @@ fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
 }
 
 fn reviewed(task: &Task) -> String {
-    if let Some(why) = task.skipped.get(&Step::Review) {
-        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    if let Some(skipped) = skipped(task, Step::Review) {
+        return skipped;
     }
     let facts = task.last(Step::Review).map(|shown| &shown.facts);
-    match facts.and_then(|facts| Some((facts.verdict()?, facts.issues()))) {
+    match facts.and_then(|facts| Some((review_word(facts.verdict()?), facts.issues()))) {
         None => "none".to_owned(),
-        Some((verdict, issues)) => {
-            let verdict = match verdict {
-                Verdict::Approve => "approved",
-                Verdict::RequestChanges => "changes requested",
-            };
-            match issues {
-                0 => verdict.to_owned(),
-                1 => format!("{verdict}, 1 remark"),
-                issues => format!("{verdict}, {issues} remarks"),
-            }
-        }
+        Some((verdict, 0)) => verdict.to_owned(),
+        Some((verdict, issues)) => format!("{verdict}, {}", count(issues as usize, "remark")),
     }
+}
+
+fn skipped(task: &Task, step: Step) -> Option<String> {
+    let why = task.skipped.get(&step)?;
+    Some(format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX))))
 }
 
 fn short(commit: Option<&str>) -> String {

@@ -3,7 +3,7 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    activity, awaited, current, duration, failure, headline, holds, leaves, task_word,
+    activity, awaited, current, duration, failure, headline, holds, leaves, one_line, task_word,
     tells_how_to_go_on, waits,
 };
 use autopilot_core::state::State;
@@ -124,9 +124,4 @@ fn last_failure(text: &mut String, state: &State) {
 
 fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
-}
-
-/// Titles and messages come from files and agents; they must not break out of their line.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

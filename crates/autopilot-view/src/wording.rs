@@ -1,6 +1,6 @@
 //! The words for events and accounts, the same wherever a person reads of them.
 
-use autopilot_core::event::{Event, HoldWhy, away};
+use autopilot_core::event::{Event, HoldWhy, Verdict, away};
 use autopilot_core::id::Time;
 use autopilot_core::pipeline::Switch;
 
@@ -59,6 +59,7 @@ pub(super) fn waits(account: &str, why: HoldWhy, until: Time, guess: bool) -> St
     }
 }
 
+/// The message for a held account; without a time, a person has to free it.
 pub(super) fn held(
     account: &str,
     until: Option<Time>,
@@ -82,6 +83,14 @@ pub(super) fn held(
 
 fn next_try(until: Time) -> String {
     format!("reset time unknown; next try about {}", until.rfc3339())
+}
+
+/// The verdict of a review.
+pub(super) fn review_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve => "approved",
+        Verdict::RequestChanges => "changes requested",
+    }
 }
 
 /// The message for a changed switch. `by` may be a path and is not changed.

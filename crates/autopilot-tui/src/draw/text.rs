@@ -2,7 +2,7 @@
 
 use super::FAINT;
 use autopilot_view::width::fit;
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
@@ -11,6 +11,11 @@ pub fn right(text: &str, width: usize) -> String {
     let text = fit(text, width);
     let missing = width.saturating_sub(text.width());
     format!("{}{text}", " ".repeat(missing))
+}
+
+/// A line cut to the width of the screen.
+pub fn line(text: &str, width: usize, style: Style) -> Line<'static> {
+    Line::styled(fit(text, width), style)
 }
 
 /// The heading of a section: `── Log ──────────`.

@@ -3,6 +3,7 @@
 use super::words::{Body, Excerpt, FactRows, PageWords, ReportLine};
 use super::{AgentCall, PageSource, Tone};
 use crate::history::PastAttempt;
+use crate::wording::review_word;
 use crate::{duration, money, passed_word, state_json};
 use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::id::Time;
@@ -214,8 +215,8 @@ fn said(source: &PageSource<'_>, tried: &PastAttempt) -> Option<ReportVerdict> {
     let (verdict, tone) = match (tried.step, tried.facts.verdict()?) {
         (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
         (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
-        (_, Verdict::Approve) => ("approved", Tone::Good),
-        (_, Verdict::RequestChanges) => ("changes requested", Tone::Bad),
+        (_, verdict @ Verdict::Approve) => (review_word(verdict), Tone::Good),
+        (_, verdict @ Verdict::RequestChanges) => (review_word(verdict), Tone::Bad),
     };
     let summary = [review.summary.trim(), review.reason.trim()].join("\n");
     Some(found(verdict, tone, summary.trim(), &review.issues, &source.words))

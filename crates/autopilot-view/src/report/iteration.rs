@@ -47,10 +47,7 @@ pub(super) fn all(
     let first = last.saturating_sub(ITERATIONS_MAX as u32 - 1).max(1);
     let whole = GraphPicture::of_run(state);
     let one = |index: u32| {
-        let own: Vec<_> = steps
-            .iter()
-            .filter(|step| step.body.iteration == index && !step.task.is_dropped())
-            .collect();
+        let own = manifest::steps_of(&steps, index);
         let names: Vec<&str> = own.iter().map(|step| step.task.name()).collect();
         let graph = whole.only(|node| names.contains(&node.id.as_str()));
         let choice =

@@ -3,8 +3,8 @@
 use super::words::ReportLine;
 use super::{PageSource, ReportFacts, Tone};
 use crate::{
-    ExitWord, Standing, awaited, excused, failure, headline, leaves, let_pass, money, still_shown,
-    tells_how_to_go_on, waivers,
+    ExitWord, Standing, awaited, count, excused, failure, headline, leaves, let_pass, money,
+    still_shown, tells_how_to_go_on, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
@@ -270,9 +270,4 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
             }
         }
     }
-}
-
-/// A number with its noun: `1 task`, `2 tasks`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
