@@ -64,22 +64,22 @@ pub fn act(key: KeyEvent, seat: Seat, view: &View) -> Option<KeyAct> {
             _ => None,
         };
     }
-    match key.code {
-        KeyCode::Char('q') | KeyCode::Esc if *view != View::Board => Some(KeyAct::Back),
-        KeyCode::Char('q') | KeyCode::Esc if seat == Seat::Onlooker => Some(KeyAct::Leave),
-        KeyCode::Char('p') => Some(KeyAct::Pause),
-        KeyCode::Char('s') => Some(KeyAct::Stop),
-        KeyCode::Char('S') => Some(KeyAct::StopNow),
-        KeyCode::Up | KeyCode::Char('k') => Some(KeyAct::Move(MoveBy::Line(-1))),
-        KeyCode::Down | KeyCode::Char('j') => Some(KeyAct::Move(MoveBy::Line(1))),
-        KeyCode::PageUp => Some(KeyAct::Move(MoveBy::Page(-1))),
-        KeyCode::PageDown | KeyCode::Char(' ') => Some(KeyAct::Move(MoveBy::Page(1))),
-        KeyCode::Home | KeyCode::Char('g') => Some(KeyAct::Move(MoveBy::First)),
-        KeyCode::End | KeyCode::Char('G') => Some(KeyAct::Move(MoveBy::Last)),
-        KeyCode::Char('l') | KeyCode::Enter => Some(KeyAct::Log),
-        KeyCode::Char('d') => Some(KeyAct::Diff),
-        KeyCode::Char('t') | KeyCode::Tab => Some(KeyAct::Tasks),
-        KeyCode::Char('?' | 'h') | KeyCode::F(1) => Some(KeyAct::Help),
+    match (key.code, seat) {
+        (KeyCode::Char('q') | KeyCode::Esc, _) if *view != View::Board => Some(KeyAct::Back),
+        (KeyCode::Char('q') | KeyCode::Esc, Seat::Onlooker) => Some(KeyAct::Leave),
+        (KeyCode::Char('p'), _) => Some(KeyAct::Pause),
+        (KeyCode::Char('s'), _) => Some(KeyAct::Stop),
+        (KeyCode::Char('S'), _) => Some(KeyAct::StopNow),
+        (KeyCode::Up | KeyCode::Char('k'), _) => Some(KeyAct::Move(MoveBy::Line(-1))),
+        (KeyCode::Down | KeyCode::Char('j'), _) => Some(KeyAct::Move(MoveBy::Line(1))),
+        (KeyCode::PageUp, _) => Some(KeyAct::Move(MoveBy::Page(-1))),
+        (KeyCode::PageDown | KeyCode::Char(' '), _) => Some(KeyAct::Move(MoveBy::Page(1))),
+        (KeyCode::Home | KeyCode::Char('g'), _) => Some(KeyAct::Move(MoveBy::First)),
+        (KeyCode::End | KeyCode::Char('G'), _) => Some(KeyAct::Move(MoveBy::Last)),
+        (KeyCode::Char('l') | KeyCode::Enter, _) => Some(KeyAct::Log),
+        (KeyCode::Char('d'), _) => Some(KeyAct::Diff),
+        (KeyCode::Char('t') | KeyCode::Tab, _) => Some(KeyAct::Tasks),
+        (KeyCode::Char('?' | 'h') | KeyCode::F(1), _) => Some(KeyAct::Help),
         _ => None,
     }
 }

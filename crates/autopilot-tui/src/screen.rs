@@ -372,13 +372,15 @@ mod tests {
         let mut sample = SampleRun::planned(&[("a", &[]), ("b", &["a"])]);
         sample.start(&["a"], Step::Build);
         let task = sample.id("a");
-        let outcome = Outcome::Failed { why: "red".into() };
+        let outcome = Outcome::Failed { why: "red with hunter2".into() };
         let facts = autopilot_core::event::Facts { exit: Some(1), ..Default::default() };
         sample.ends(task, outcome, facts);
         let mut late = Screen::new(Seat::Onlooker, manner());
         late.take_up(sample.state().clone());
         let screen = &sample.screen;
         assert_eq!((&late.tally, &late.failure), (&screen.tally, &screen.failure));
+        let why = late.failure.as_ref().map(|failure| failure.why.as_str());
+        assert_eq!(why, Some("red with [secret]"));
         assert_eq!((late.word(), &late.workers), (screen.word(), &screen.workers));
     }
 }
