@@ -13,7 +13,7 @@ use autopilot_view::count;
 pub const NAMES_MAX: usize = 6;
 
 /// Returns the lines about the graph; most records have none. `state` and `tally` include the record.
-pub fn told(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
+pub fn lines(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
     if tally.leaves.len() < 2 {
         return Vec::new();
     }
@@ -121,9 +121,7 @@ fn waiting(state: &State, tally: &Tally) -> Option<String> {
 
 /// The names of the tasks that a task depends on and that are not settled yet.
 pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
-    let open = |name: &&String| {
-        state.named(name).is_some_and(|task| !task.is_closed() && !task.is_settled())
-    };
+    let open = |name: &&String| state.named(name).is_some_and(|task| !task.is_settled());
     state.task(id).spec.depends_on.iter().filter(open).map(String::as_str).collect()
 }
 

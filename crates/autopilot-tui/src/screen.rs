@@ -151,16 +151,11 @@ impl Screen {
         self.state.apply_record(record);
         self.tally.record(record, &self.state);
         self.settle();
-        self.tell(record);
-    }
-
-    /// Puts the lines of a record that is already applied into the log.
-    fn tell(&mut self, record: &Record) {
         for event in &record.events {
             self.tell_event(event, record.at);
             self.note_failure(event);
         }
-        for line in notice::told(record, &self.state, &self.tally) {
+        for line in notice::lines(record, &self.state, &self.tally) {
             self.push(record.at, line, LineKind::Graph);
         }
     }
@@ -267,7 +262,7 @@ impl Screen {
     }
 
     fn tell_event(&mut self, event: &Event, at: Time) {
-        let Some(line) = progress::told(event, &self.state) else { return };
+        let Some(line) = progress::line(event, &self.state) else { return };
         if line.weight > LineWeight::Step {
             return;
         }
@@ -315,7 +310,7 @@ impl Screen {
         self.workers.retain(|task, worker| {
             let attempt = state.live.iter().find(|(_, live)| live.task == *task);
             let Some((id, _)) = attempt else { return false };
-            worker.is_at(*id);
+            worker.now_at(*id);
             true
         });
     }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The tasks of a run, counted and sorted by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The number of tasks in each state, by the word for it; none is 0.
+    /// The number of tasks by the word for their state; a state without tasks is missing.
     counts: BTreeMap<&'static str, usize>,
     /// Tasks without sub-tasks, in the order they were added.
     pub leaves: Vec<TaskId>,

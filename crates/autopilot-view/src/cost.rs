@@ -61,7 +61,7 @@ pub fn charges(records: &[Record]) -> Vec<Charge> {
     charges
 }
 
-/// The charges of an attempt: one of nothing if it asked an agent and reported no cost.
+/// The charges of an attempt. One that asked an agent and reported no cost has a charge of zero.
 pub(super) fn of_attempt(tried: &PastAttempt) -> Vec<Charge> {
     let charge = |at: Time, bill: Bill| {
         let (attempt, sum) = (tried.id, Sum { bill, ..Sum::default() });

@@ -132,10 +132,12 @@ pub enum EdgePlace {
     Group(usize),
 }
 
-/// A part of a drawing in which groups stand in groups.
+/// A part of a drawing in which groups enclose nodes and other groups.
 enum NestedPart {
     Node(usize),
+    /// The beginning of a group.
     Open(usize),
+    /// The end of the group that was opened last.
     Close,
 }
 
@@ -249,12 +251,12 @@ impl GraphPicture {
     }
 
     /// The dependencies of each node and group that has any.
-    fn before(&self) -> BTreeMap<EdgePlace, Vec<EdgePlace>> {
-        let mut before: BTreeMap<EdgePlace, Vec<EdgePlace>> = BTreeMap::new();
+    fn dependencies(&self) -> BTreeMap<EdgePlace, Vec<EdgePlace>> {
+        let mut dependencies: BTreeMap<EdgePlace, Vec<EdgePlace>> = BTreeMap::new();
         for edge in &self.edges {
-            before.entry(edge.to).or_default().push(edge.from);
+            dependencies.entry(edge.to).or_default().push(edge.from);
         }
-        before
+        dependencies
     }
 
     /// The groups around a node, the innermost first.
@@ -262,7 +264,7 @@ impl GraphPicture {
         successors(node.group, |inner| self.groups[*inner].group)
     }
 
-    /// All nodes between the opening and the close of their groups, with their depth from 1.
+    /// The nodes and groups in the order in which nested frames are drawn, with their depth from 1.
     fn nested(&self) -> Vec<(usize, NestedPart)> {
         let mut parts = Vec::new();
         self.nest(None, 1, &mut parts);
@@ -292,6 +294,7 @@ fn node(task: &Task, group: Option<usize>) -> GraphNode {
     }
 }
 
+/// `1 task`, `4,990 tasks`
 fn tasks(count: usize) -> String {
     format!("{} task{}", thousands(count), if count == 1 { "" } else { "s" })
 }

@@ -203,7 +203,7 @@ mod tests {
         let event = Event::Switched { switch: Switch::Review, on: false, by: by.to_owned() };
         let said = "review switched off (/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW)";
         assert_eq!(history(&[record(1, vec![event.clone()])]).remarks[0].text, said);
-        let line = crate::progress::told(&event, &autopilot_core::state::State::default());
+        let line = crate::progress::line(&event, &autopilot_core::state::State::default());
         assert_eq!(line.map(|line| line.text).as_deref(), Some(said));
     }
 

@@ -197,7 +197,7 @@ pub fn unproven(state: &State) -> Option<&str> {
     state.root()?.skipped.get(&Step::Validate).map(String::as_str)
 }
 
-/// The names of those who switched the review off. A goal has no review that could be.
+/// The names of those who switched the review off; none for a goal, which has no such review.
 pub fn waivers(state: &State) -> &[String] {
     if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
 }
@@ -255,7 +255,7 @@ pub fn holds(state: &State) -> Vec<String> {
 }
 
 /// Whether the reason of a halt already says how to continue.
-pub fn tells_how_to_go_on(halt: &Halt) -> bool {
+pub fn says_how_to_continue(halt: &Halt) -> bool {
     matches!(halt.why, HaltWhy::Away { .. })
 }
 

@@ -23,7 +23,7 @@ pub struct ProgressLine {
 }
 
 /// The progress line of an event, if it has one; `state` is that after its record.
-pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
+pub fn line(event: &Event, state: &State) -> Option<ProgressLine> {
     let text = text(event, state)?;
     let text = match event.task() {
         Some(task) => format!("{}: {text}", state.task(task).label()),

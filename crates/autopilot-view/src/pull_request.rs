@@ -19,15 +19,15 @@ use markdown::{code, escaped, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The size of a body that every forge accepts, with room for additions of people.
+/// The most bytes of a body: every forge accepts more, so that people can add to it.
 pub const BODY_BYTES_MAX: usize = 60_000;
-/// The length of a title; forges accept 255 characters.
+/// The most characters of a title; forges accept 255.
 pub const TITLE_CHARS_MAX: usize = 200;
 const GOAL_BYTES_MAX: usize = 8_000;
 const TASKS_BYTES_MAX: usize = 19_000;
 const EVIDENCE_BYTES_MAX: usize = 19_000;
 const ATTENTION_BYTES_MAX: usize = 12_000;
-/// The length at which a cell of a table is cut.
+/// The most characters of a cell in a table.
 const CELL_CHARS_MAX: usize = 300;
 
 /// The facts of a pull request that the state does not have.
@@ -85,7 +85,7 @@ fn goal(state: &State, known: &PullRequestFacts<'_>) -> String {
     let lines = words.lines().map(str::trim_end).map(|line| {
         let (indent, text) = line.split_at(line.len() - line.trim_start().len());
         let text = escaped(&cut(text, 4 * CELL_CHARS_MAX));
-        // A list item stays one.
+        // A list item stays a list item.
         match text.strip_prefix("\\- ").or_else(|| text.strip_prefix("\\* ")) {
             Some(item) => format!("> {}- {item}\n", one_line(indent)),
             None => format!("> {text}\n"),

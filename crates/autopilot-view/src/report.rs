@@ -32,9 +32,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Timeline, timeline};
 use words::{Body, FactRows, PageWords, ReportLine};
 
-/// The number of boxes in a graph that can still be told apart.
+/// The most boxes in a graph that can still be told apart.
 const GRAPH_NODES_MAX: usize = 150;
-/// The number of warnings on the page.
+/// The most warnings that a page shows.
 const WARNINGS_MAX: usize = 200;
 
 /// The facts of a report that the records do not have.
@@ -192,7 +192,7 @@ pub fn page(state: &State, records: &[Record], known: &ReportFacts<'_>) -> Repor
     let picture = (!has_iterations).then(|| GraphPicture::of_run(state));
     let graph = picture.and_then(|graph| drawn(&source, &graph, "g0", &source.choice));
     let tasks: Vec<ReportTask> =
-        source.choice.tasks.iter().map(|id| told(&source, state.task(*id))).collect();
+        source.choice.tasks.iter().map(|id| report_task(&source, state.task(*id))).collect();
     let warnings = goal.warnings();
     ReportPage {
         title: words.cut_line(&state.run.title, 200),
@@ -288,7 +288,7 @@ fn drawn(
     Some(Drawn { svg: graph::svg_part(&part, name), tally, more })
 }
 
-fn told(source: &PageSource<'_>, task: &Task) -> ReportTask {
+fn report_task(source: &PageSource<'_>, task: &Task) -> ReportTask {
     let (words, bill) = (&source.words, task.spent.bill);
     let is_root = task.parent.is_none();
     let (shown, before) = attempts(&source.history.attempts, task.id);

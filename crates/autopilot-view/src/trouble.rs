@@ -8,7 +8,7 @@ use autopilot_core::step::Step;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastTrouble<'a> {
     pub task: &'a Task,
-    /// None for a try that broke.
+    /// None if the attempt broke: the state does not keep the step of such an attempt.
     pub step: Option<Step>,
     pub shown: &'a Shown,
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The graph as JSON.
 pub fn json(graph: &GraphPicture) -> Value {
-    let (levels, before) = (layer::levels(graph), graph.before());
+    let (levels, before) = (layer::levels(graph), graph.dependencies());
     let outer = |node: &GraphNode| node.group.map(|index| &graph.groups[index].id);
     let depends_on = |place: EdgePlace| -> Vec<&str> {
         before.get(&place).into_iter().flatten().map(|on| graph.id_of(*on)).collect()

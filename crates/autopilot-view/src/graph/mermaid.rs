@@ -3,9 +3,9 @@
 use super::{EdgePlace, GraphPicture, MarkRow, NestedPart, TaskMark, plain};
 use std::fmt::Write;
 
-/// The number of edges that renderers accept by default.
+/// The most edges that renderers accept by default.
 const RENDERER_EDGES_MAX: usize = 500;
-/// The number of characters that renderers accept by default.
+/// The most characters that renderers accept by default.
 const RENDERER_CHARS_MAX: usize = 50_000;
 
 /// The graph as a Mermaid chart.

@@ -42,7 +42,7 @@ pub fn svg(graph: &GraphPicture) -> String {
     let tally = escaped(&graph.tally());
     let _ = writeln!(text, "<text class=\"s\" x=\"{MARGIN}\" y=\"54\">{tally}</text>");
     let _ = writeln!(text, "<g transform=\"translate(0 {HEAD})\">");
-    draw(&mut text, graph, &layout, Dress::Alone);
+    draw(&mut text, graph, &layout, SvgSetting::File);
     text.push_str("</g>\n</svg>\n");
     text
 }
@@ -60,38 +60,40 @@ pub fn svg_part(graph: &GraphPicture, name: &str) -> String {
          <defs><marker id=\"{name}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" \
          markerHeight=\"8\" orient=\"auto\"><path class=\"a\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
     );
-    draw(&mut text, graph, &layout, Dress::Page { arrow: &name });
+    draw(&mut text, graph, &layout, SvgSetting::Page { arrow: &name });
     text.push_str("</svg>\n");
     text
 }
 
-/// The source of the colours.
+/// The surroundings of a picture, which decide where its colours come from.
 #[derive(Clone, Copy)]
-enum Dress<'a> {
-    Alone,
+enum SvgSetting<'a> {
+    /// A file of its own, which names every colour.
+    File,
+    /// A page, whose style sheet has the colours. `arrow` is the id of the arrowhead.
     Page { arrow: &'a str },
 }
 
-impl<'a> Dress<'a> {
+impl<'a> SvgSetting<'a> {
     fn arrow(self) -> &'a str {
         match self {
-            Dress::Alone => "arrow",
-            Dress::Page { arrow } => arrow,
+            SvgSetting::File => "arrow",
+            SvgSetting::Page { arrow } => arrow,
         }
     }
 
     /// The opening tag of a box.
     fn opening(self, mark: TaskMark) -> String {
         match self {
-            Dress::Alone => "<g>".to_owned(),
-            Dress::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
+            SvgSetting::File => "<g>".to_owned(),
+            SvgSetting::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
         }
     }
 
     fn ink(self, mark: TaskMark) -> String {
         match self {
-            Dress::Alone => format!(" style=\"fill:{}\"", mark.row().ink),
-            Dress::Page { .. } => String::new(),
+            SvgSetting::File => format!(" style=\"fill:{}\"", mark.row().ink),
+            SvgSetting::Page { .. } => String::new(),
         }
     }
 
@@ -99,29 +101,29 @@ impl<'a> Dress<'a> {
     fn head(self, mark: TaskMark, id: &str) -> String {
         let (sign, word) = (mark.row().sign, mark.word());
         match self {
-            Dress::Alone => format!("{sign} {id}"),
-            Dress::Page { .. } => format!("{sign} {word} · {id}"),
+            SvgSetting::File => format!("{sign} {id}"),
+            SvgSetting::Page { .. } => format!("{sign} {word} · {id}"),
         }
     }
 }
 
-fn draw(text: &mut String, graph: &GraphPicture, layout: &Layout, dress: Dress<'_>) {
+fn draw(text: &mut String, graph: &GraphPicture, layout: &Layout, setting: SvgSetting<'_>) {
     for (group, rect) in graph.groups.iter().zip(&layout.groups) {
-        draw_group(text, group, rect, dress);
+        draw_group(text, group, rect, setting);
     }
     for points in &layout.paths {
-        draw_path(text, points, dress.arrow());
+        draw_path(text, points, setting.arrow());
     }
     for (node, at) in graph.nodes.iter().zip(&layout.nodes) {
-        draw_node(text, node, *at, dress);
+        draw_node(text, node, *at, setting);
     }
 }
 
-fn draw_group(text: &mut String, group: &GraphNode, rect: &Rect, dress: Dress<'_>) {
+fn draw_group(text: &mut String, group: &GraphNode, rect: &Rect, setting: SvgSetting<'_>) {
     let Rect { x, y, width, height } = rect;
     let line = group.mark.row().line;
-    let head = format!("{}  {}", dress.head(group.mark, &plain(&group.id)), plain(&group.title));
-    let opening = dress.opening(group.mark);
+    let head = format!("{}  {}", setting.head(group.mark, &plain(&group.id)), plain(&group.title));
+    let opening = setting.opening(group.mark);
     let columns = usize::try_from(width / 7).unwrap_or(0);
     let (label, id, title) =
         (escaped(&fit(&head, columns)), escaped(&group.id), escaped(&group.title));
@@ -149,13 +151,13 @@ fn draw_path(text: &mut String, points: &[Point], arrow: &str) {
     let _ = writeln!(text, "\" marker-end=\"url(#{arrow})\"/>");
 }
 
-fn draw_node(text: &mut String, node: &GraphNode, at: Point, dress: Dress<'_>) {
+fn draw_node(text: &mut String, node: &GraphNode, at: Point, setting: SvgSetting<'_>) {
     let MarkRow { word, fill, line, .. } = node.mark.row();
-    let (opening, ink) = (dress.opening(node.mark), dress.ink(node.mark));
+    let (opening, ink) = (setting.opening(node.mark), setting.ink(node.mark));
     let is_left_out = matches!(node.mark, TaskMark::Skipped | TaskMark::Blocked);
     let dashes = if is_left_out { " stroke-dasharray=\"4 3\"" } else { "" };
     let remark = node.remark.as_ref().map(|remark| format!(" · {remark}")).unwrap_or_default();
-    let head = format!("{}{remark}", dress.head(node.mark, &node.id));
+    let head = format!("{}{remark}", setting.head(node.mark, &node.id));
     let head = fit(&plain(&head), ID_COLUMNS_MAX);
     let _ = write!(
         text,

@@ -5,13 +5,13 @@ use crate::width::{column, fit};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
-/// The number of tasks of one level that are shown by default.
+/// The most tasks of one level that are shown by default.
 const LEVEL_LINES_MAX: usize = 20;
-/// The number of levels that are shown by default.
+/// The most levels that are shown by default.
 const LEVELS_MAX: usize = 30;
 /// The greatest width of the column of ids.
 const ID_COLUMNS_MAX: usize = 32;
-/// The number of names after `after`; the rest is counted.
+/// The most names after the word `after`; the others are counted.
 const AFTER_MAX: usize = 4;
 /// The least width at which a line can be read.
 const COLUMNS_MIN: usize = 30;
@@ -85,7 +85,8 @@ impl<'a> Drawing<'a> {
         let all = graph.nodes.iter().chain(&graph.groups);
         let widest = all.map(|node| node.id.width()).max().unwrap_or(0);
         let id_columns = widest.min(ID_COLUMNS_MAX).min(columns / 3);
-        Drawing { graph, columns, paint, extent, rows, opens, before: graph.before(), id_columns }
+        let before = graph.dependencies();
+        Drawing { graph, columns, paint, extent, rows, opens, before, id_columns }
     }
 
     fn levels(&self, lines: &mut Vec<String>) {

@@ -10,7 +10,7 @@ use autopilot_core::id::Time;
 use autopilot_core::step::Step;
 use serde::Deserialize;
 
-/// The number of findings of a review or a guard that are listed.
+/// The most findings of a review or a guard that are listed.
 const FINDINGS_MAX: usize = 100;
 
 /// One attempt on the page.
@@ -24,7 +24,7 @@ pub struct ReportAttempt {
     pub why: Option<ReportLine>,
     pub facts: FactRows,
     pub checks: Vec<ReportCheck>,
-    pub said: Option<ReportVerdict>,
+    pub verdict: Option<ReportVerdict>,
     pub notes: Vec<ReportLine>,
     /// The end of its output, if nothing else says what happened.
     pub tail: Option<Body>,
@@ -43,7 +43,7 @@ pub struct ReportCheck {
 /// The verdict of a reviewer or of the controller's own checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportVerdict {
-    pub verdict: &'static str,
+    pub word: &'static str,
     pub tone: Tone,
     pub summary: Body,
     pub findings: Vec<ReportLine>,
@@ -66,9 +66,9 @@ pub struct ReportQuestion {
 /// The content of the page on one attempt.
 pub(super) fn attempt(source: &PageSource<'_>, tried: &PastAttempt) -> ReportAttempt {
     let PageSource { known, words, .. } = source;
-    let (tone, word) = how(tried, source.is_live);
+    let (tone, word) = tone_and_word(tried, source.is_live);
     let evidence = evidence(source, tried);
-    let said = said(source, tried);
+    let verdict = verdict(source, tried);
     let id = tried.id.to_string();
     let calls: Vec<&AgentCall> =
         known.calls.iter().filter(|call| call.exec.attempt == id).collect();
@@ -83,15 +83,15 @@ pub(super) fn attempt(source: &PageSource<'_>, tried: &PastAttempt) -> ReportAtt
         why: why(tried).map(|why| words.line(&why)),
         facts: facts(tried, words),
         checks: evidence.checks.iter().map(|seen| check(seen, words)).collect(),
-        said: said.or_else(|| guarded(&evidence, words)),
+        verdict: verdict.or_else(|| controller_verdict(&evidence, words)),
         notes: words.lines(tried.facts.notes.iter().chain(&evidence.differs)),
         tail: tail.and_then(known.read).map(|text| words.text(&text)),
-        calls: calls.into_iter().map(|call| asked(source, call)).collect(),
+        calls: calls.into_iter().map(|call| question(source, call)).collect(),
     }
 }
 
 /// The outcome of an attempt as a colour and a word.
-pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
+pub fn tone_and_word(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
     let Some((_, outcome)) = &tried.ended else {
         return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
     };
@@ -206,24 +206,24 @@ fn check(seen: &ReportCommand, words: &PageWords<'_>) -> ReportCheck {
     }
 }
 
-fn said(source: &PageSource<'_>, tried: &PastAttempt) -> Option<ReportVerdict> {
+fn verdict(source: &PageSource<'_>, tried: &PastAttempt) -> Option<ReportVerdict> {
     if !matches!(tried.step, Step::Review | Step::Completion) {
         return None;
     }
     let text = tried.facts.answer.as_deref().and_then(source.known.read)?;
     let review: ReportReview = serde_json::from_str(&text).ok()?;
-    let (verdict, tone) = match (tried.step, tried.facts.verdict()?) {
+    let (word, tone) = match (tried.step, tried.facts.verdict()?) {
         (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
         (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
-        (_, verdict @ Verdict::Approve) => (review_word(verdict), Tone::Good),
-        (_, verdict @ Verdict::RequestChanges) => (review_word(verdict), Tone::Bad),
+        (_, said @ Verdict::Approve) => (review_word(said), Tone::Good),
+        (_, said @ Verdict::RequestChanges) => (review_word(said), Tone::Bad),
     };
     let summary = [review.summary.trim(), review.reason.trim()].join("\n");
-    Some(found(verdict, tone, summary.trim(), &review.issues, &source.words))
+    Some(found(word, tone, summary.trim(), &review.issues, &source.words))
 }
 
 /// The findings of the controller itself in a change.
-fn guarded(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
+fn controller_verdict(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
     if evidence.findings.is_empty() && evidence.conflict.is_none() {
         return None;
     }
@@ -232,14 +232,14 @@ fn guarded(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVer
 }
 
 fn found(
-    verdict: &'static str,
+    word: &'static str,
     tone: Tone,
     summary: &str,
     findings: &[ReportFinding],
     words: &PageWords<'_>,
 ) -> ReportVerdict {
     ReportVerdict {
-        verdict,
+        word,
         tone,
         summary: words.text(summary),
         findings: findings.iter().take(FINDINGS_MAX).map(|it| finding(it, words)).collect(),
@@ -257,7 +257,7 @@ fn finding(it: &ReportFinding, words: &PageWords<'_>) -> ReportLine {
     words.line(&format!("{}: {place}{}{fix}", it.severity, it.message))
 }
 
-fn asked(source: &PageSource<'_>, call: &AgentCall) -> ReportQuestion {
+fn question(source: &PageSource<'_>, call: &AgentCall) -> ReportQuestion {
     let (exec, words) = (&call.exec, &source.words);
     let (tone, status) = match exec.status.as_deref() {
         Some("succeeded") => (Tone::Good, "succeeded"),

@@ -280,11 +280,11 @@ fn of_attempt(attempt: &ReportAttempt) -> Markup {
             (rows(&attempt.facts))
             @if !attempt.notes.is_empty() { (list(&attempt.notes, "")) }
             @for check in &attempt.checks { (of_check(check)) }
-            @if let Some(said) = &attempt.said { (of_said(said)) }
+            @if let Some(verdict) = &attempt.verdict { (of_verdict(verdict)) }
             @if let Some(tail) = &attempt.tail {
                 details { summary { "End of its output" } (tail) }
             }
-            @for asked in &attempt.calls { (of_call(asked)) }
+            @for question in &attempt.calls { (of_question(question)) }
         }
     }
 }
@@ -303,27 +303,27 @@ fn of_check(check: &ReportCheck) -> Markup {
     }
 }
 
-fn of_said(said: &ReportVerdict) -> Markup {
+fn of_verdict(verdict: &ReportVerdict) -> Markup {
     markup! {
-        div class={ "said " (said.tone.class()) } {
-            h5 { (said.verdict) }
-            @if !said.summary.is_empty() { (said.summary) }
-            @if !said.findings.is_empty() { (list(&said.findings, "")) }
-            @if said.more > 0 { p.cut { (said.more) " more are not shown." } }
+        div class={ "said " (verdict.tone.class()) } {
+            h5 { (verdict.word) }
+            @if !verdict.summary.is_empty() { (verdict.summary) }
+            @if !verdict.findings.is_empty() { (list(&verdict.findings, "")) }
+            @if verdict.more > 0 { p.cut { (verdict.more) " more are not shown." } }
         }
     }
 }
 
-fn of_call(asked: &ReportQuestion) -> Markup {
+fn of_question(question: &ReportQuestion) -> Markup {
     markup! {
         div.call {
-            h5 { (badge(asked.tone, asked.status.as_str())) " Call " (asked.number) }
-            (rows(&asked.facts))
-            @if let Some(resume) = &asked.resume {
+            h5 { (badge(question.tone, question.status.as_str())) " Call " (question.number) }
+            (rows(&question.facts))
+            @if let Some(resume) = &question.resume {
                 p { "Continue this session: " code { (resume) } }
             }
-            details.prompt { summary { "Prompt" } (asked.prompt) }
-            details.output { summary { "Output" } (asked.output) }
+            details.prompt { summary { "Prompt" } (question.prompt) }
+            details.output { summary { "Output" } (question.output) }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::sessions::{Session, last_of};
 use crate::{duration, money};
 use autopilot_core::id::TaskId;
 
-/// The number of iterations on the page, the last ones.
+/// The most iterations that a page shows; the last ones are shown.
 const ITERATIONS_MAX: usize = 50;
 
 /// One iteration on the page.

@@ -4,14 +4,14 @@ use super::words::ReportLine;
 use super::{PageSource, ReportFacts, Tone};
 use crate::{
     ExitWord, Standing, awaited, count, excused, failure, headline, leaves, let_pass, money,
-    still_shown, tells_how_to_go_on, waivers,
+    says_how_to_continue, still_shown, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
-/// The number of lines in each list.
+/// The most lines in each list.
 const LINES_MAX: usize = 60;
 
 /// The outcome section of the page.
@@ -84,15 +84,18 @@ fn sentence(state: &State, known: &ReportFacts<'_>) -> String {
 }
 
 fn rests(state: &State) -> String {
-    match (&state.run.halt, awaited(state)) {
-        (None, Some(what)) => format!(
+    if let Some(halt) = &state.run.halt {
+        let rest = match says_how_to_continue(halt) {
+            true => String::new(),
+            false => format!(" Continue with {}.", money::continue_command(state)),
+        };
+        return format!("The run is halted: {}.{rest}", halt.why);
+    }
+    match awaited(state) {
+        Some(what) => format!(
             "The run is waiting for a person to approve {what}: `autopilot approve` or `autopilot reject \"why\"`."
         ),
-        (Some(halt), _) if tells_how_to_go_on(halt) => format!("The run is halted: {}.", halt.why),
-        (Some(halt), _) => {
-            format!("The run is halted: {}. Continue with {}.", halt.why, money::go_on(state))
-        }
-        (None, None) => "The run is stopped. Continue with `autopilot resume`.".to_owned(),
+        None => "The run is stopped. Continue with `autopilot resume`.".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attempts and waits of tasks as bars on an axis of time.
 
-use super::attempt::how;
+use super::attempt::tone_and_word;
 use super::words::ReportLine;
 use super::{PageSource, Tone};
 use crate::duration;
@@ -8,7 +8,7 @@ use autopilot_core::event::{Event, HoldWhy, Record};
 use autopilot_core::id::{TaskId, Time};
 use std::collections::BTreeMap;
 
-/// The number of bars in one row, the last ones.
+/// The most bars in one row; the last ones are shown.
 const BARS_MAX: usize = 80;
 /// The number of marks on the axis, including the two ends.
 const TICKS: u64 = 5;
@@ -83,7 +83,7 @@ pub(super) fn timeline(source: &PageSource<'_>, records: &[Record]) -> Timeline 
     for id in &source.choice.tasks {
         let task = state.task(*id);
         let worked = source.history.of_task(*id).map(|tried| {
-            let (tone, word) = how(tried, source.is_live);
+            let (tone, word) = tone_and_word(tried, source.is_live);
             let (to, what) =
                 (tried.ended.as_ref().map(|(at, _)| *at), format!("{}: {word}", tried.step));
             bar(tried.started, to, BarKind::Work(tone), what, Some(tried.id.to_string()))

@@ -5,7 +5,7 @@ use autopilot_core::state::Task;
 use maud::{Markup, PreEscaped, Render, html};
 use std::cell::Cell;
 
-/// The length of a line in characters.
+/// The most characters of a line.
 pub const LINE_CHARS_MAX: usize = 600;
 /// The bytes shown of the beginning of a longer text.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -102,7 +102,7 @@ impl Render for Body {
     }
 }
 
-/// The only maker of text for the page.
+/// Makes all text of the page that comes from agents, people and files.
 pub struct PageWords<'a> {
     clean: Clean<'a>,
     /// The bytes of longer texts for which there is still room.

@@ -294,7 +294,7 @@ fn group_boxes(
     lanes: &LaneLayout,
     placed: &PlacedItems,
 ) -> Vec<Rect> {
-    // Boxes are sized from the innermost out, because a box holds the boxes in it.
+    // A group is as wide as the nodes in it, with a margin for every frame around them.
     let mut reach: Vec<Option<(i64, i64)>> = vec![None; graph.groups.len()];
     for (node, at) in graph.nodes.iter().zip(nodes) {
         for (group, depth) in graph.around(node).zip(1..) {
