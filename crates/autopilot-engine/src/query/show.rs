@@ -162,7 +162,7 @@ impl<'a> ShownAttempt<'a> {
             started_at: tried.started.rfc3339(),
             ended_at: tried.ended.as_ref().map(|(at, _)| at.rfc3339()),
             outcome: tried.ended.as_ref().map(|(_, outcome)| outcome_word(outcome)),
-            why: tried.ended.as_ref().and_then(|(_, outcome)| why(outcome)),
+            why: tried.ended.as_ref().and_then(|(_, outcome)| autopilot_view::why(outcome)),
             exit_code: facts.exit,
             signal: facts.signal,
             duration: facts.ms as f64 / 1000.0,
@@ -180,14 +180,6 @@ impl<'a> ShownAttempt<'a> {
             excused: &facts.excused,
             notes: &facts.notes,
         }
-    }
-}
-
-fn why(outcome: &Outcome) -> Option<&str> {
-    match outcome {
-        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => Some(why),
-        Outcome::Away { text, .. } => Some(text),
-        Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => None,
     }
 }
 

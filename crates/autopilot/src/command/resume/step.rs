@@ -205,8 +205,10 @@ fn account(
         }
         TurnEnd::Rests(why) => {
             let message = format!("step `{name}` is not over: {why}");
-            Err(CommandFailure::new(ExitKind::Paused, message)
-                .hint(format!("continue it and the run with {}", view::money::go_on(state))))
+            Err(CommandFailure::new(ExitKind::Paused, message).hint(format!(
+                "continue it and the run with {}",
+                view::money::continue_command(state)
+            )))
         }
     }
 }
