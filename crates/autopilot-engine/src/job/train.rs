@@ -24,16 +24,41 @@ const RACES_LOST_MAX: u32 = 5;
 /// Tasks named to a builder whose work breaks together with theirs.
 const NAMED_MAX: usize = 10;
 
-/// A task's commit that is to be merged to the run's branch.
+/// The result of a task that is to be merged to the run's branch.
 #[derive(Clone, Debug)]
-pub struct MergeRequest {
+pub struct MergeTask {
     pub run: String,
     pub branch: String,
+    /// The commit at which the run's branch starts.
     pub start: Oid,
     pub task: String,
     pub attempt: String,
     pub base: Oid,
     pub tree: Oid,
+}
+
+impl MergeTask {
+    /// The run's branch. All tasks of a run share it.
+    pub fn track<'a>(&'a self, repo: &'a UserRepo) -> Track<'a> {
+        Track {
+            run: &self.run,
+            branch: &self.branch,
+            start: &self.start,
+            identity: &repo.identity,
+            now: seconds_now(),
+        }
+    }
+
+    /// The attempt's name in refs and trailers.
+    pub fn attempt(&self) -> AttemptName<'_> {
+        AttemptName { task: &self.task, id: &self.attempt }
+    }
+}
+
+/// A task's commit that waits to be merged.
+#[derive(Clone, Debug)]
+pub struct MergeRequest {
+    pub of: MergeTask,
     pub commit: Oid,
     /// The commands that proved the task by itself: name and command line.
     pub commands: Vec<(&'static str, String)>,
@@ -205,12 +230,11 @@ impl Job {
             return Ok(Pass::Left);
         }
         dismiss_unwanted(members);
-        if members.is_empty() {
-            return Ok(Pass::On);
-        }
+        let Some(first) = members.first() else { return Ok(Pass::On) };
+        let first = first.request.of.clone();
         let requests: Vec<MergeRequest> =
             members.iter().map(|member| member.request.clone()).collect();
-        let stack = self.stack(&requests).await?;
+        let stack = self.stack(&first, &requests).await?;
         if let Some(conflicts) = stack.clash {
             members.remove(0).tell(MergeVerdict::Conflict(conflicts));
             return Ok(Pass::On);
@@ -223,7 +247,8 @@ impl Job {
             return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
         }
         if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
-            match self.advance(&requests, &stack.from, &top.commit).await? {
+            let (from, to) = (stack.from.clone(), top.commit.clone());
+            match self.on_track(first, move |track, hub| track.advance(hub, &from, &to)).await? {
                 Advanced::Moved(_) => {}
                 Advanced::Lost => return Ok(Pass::Lost),
             }
@@ -234,20 +259,22 @@ impl Job {
 
     /// Stacks as many members as possible. A member that conflicts with an earlier one waits for
     /// the result of that one.
-    async fn stack(&self, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
-        let (hub, repo) = self.hub_and_repo();
+    async fn stack(
+        &self,
+        first: &MergeTask,
+        requests: &[MergeRequest],
+    ) -> Result<TrainStack, JobError> {
         let requests = requests.to_vec();
-        blocking(move || -> Result<TrainStack, JobError> {
+        self.on_track(first.clone(), move |track, hub| -> Result<TrainStack, JobError> {
             let mut cars: Vec<Candidate> = Vec::new();
-            let from = with_track(&repo, &requests, |track| track.tip(&hub))?;
-            for request in &requests {
+            let from = track.tip(hub)?;
+            for MergeRequest { of, commit, .. } in &requests {
                 let onto = cars.last().map_or(&from.commit, |car| &car.commit);
-                let attempt = AttemptName { task: &request.task, id: &request.attempt };
-                let message = format!("Merge task {}", request.task);
-                let wagon = Wagon { attempt, commit: &request.commit, message: &message };
-                match with_track(&repo, &requests, |track| track.couple(&hub, onto, &wagon))? {
+                let message = format!("Merge task {}", of.task);
+                let wagon = Wagon { attempt: of.attempt(), commit, message: &message };
+                match track.couple(hub, onto, &wagon)? {
                     Coupled::On(car) => {
-                        if *onto == request.base && car.tree != request.tree {
+                        if *onto == of.base && car.tree != of.tree {
                             let why = "the merged tree is not the one that was validated";
                             return Err(JobError::Internal(why));
                         }
@@ -275,7 +302,7 @@ impl Job {
             return Ok(Some(Proof { good: count, shown: None, bad: None }));
         }
         // On its own base, a task gives the tree that its validation has proven.
-        let proven = requests.first().is_some_and(|first| first.base == stack.from.commit);
+        let proven = requests.first().is_some_and(|first| first.of.base == stack.from.commit);
         let mut halving = Halving::new(usize::from(proven), count);
         let (mut shown, mut bad) = (None, None);
         while let Some(at) = halving.next() {
@@ -315,18 +342,6 @@ impl Job {
         Ok(Looked { reasons, facts })
     }
 
-    async fn advance(
-        &self,
-        requests: &[MergeRequest],
-        from: &Tip,
-        to: &Oid,
-    ) -> Result<Advanced, JobError> {
-        let (hub, repo) = self.hub_and_repo();
-        let (requests, from, to) = (requests.to_vec(), from.clone(), to.clone());
-        blocking(move || with_track(&repo, &requests, |track| track.advance(&hub, &from, &to)))
-            .await
-    }
-
     async fn tell_all(
         &self,
         members: &mut Vec<Waiting>,
@@ -342,7 +357,9 @@ impl Job {
         let before = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last));
         let before = before.map_or(&stack.from.commit, |car| &car.commit).clone();
         let culprit = members.remove(0);
-        let others = match self.merged_since(&culprit.request, before).await {
+        let (of, base) = (culprit.request.of.clone(), culprit.request.of.base.clone());
+        let merged = self.on_track(of, move |track, hub| track.merged_between(hub, &base, &before));
+        let others = match merged.await {
             Ok(others) => others,
             Err(error) => {
                 culprit.tell(MergeVerdict::Trouble(Arc::new(error)));
@@ -358,22 +375,19 @@ impl Job {
         Ok(())
     }
 
-    async fn merged_since(
+    /// Works on the run's branch, outside the loop's threads.
+    async fn on_track<T, E>(
         &self,
-        request: &MergeRequest,
-        tip: Oid,
-    ) -> Result<Vec<String>, JobError> {
-        let (hub, repo) = self.hub_and_repo();
-        let requests = vec![request.clone()];
-        let base = request.base.clone();
-        blocking(move || {
-            with_track(&repo, &requests, |track| track.merged_between(&hub, &base, &tip))
-        })
-        .await
-    }
-
-    fn hub_and_repo(&self) -> (Hub, Arc<UserRepo>) {
-        (self.context.workshop.hub.clone(), Arc::clone(&self.context.workshop.repo))
+        of: MergeTask,
+        work: impl FnOnce(&Track<'_>, &Hub) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, JobError>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        JobError: From<E>,
+    {
+        let workshop = self.context.workshop.clone();
+        blocking(move || work(&of.track(&workshop.repo), &workshop.hub)).await
     }
 }
 
@@ -381,27 +395,6 @@ fn dismiss_unwanted(members: &mut Vec<Waiting>) {
     for member in members.extract_if(.., |member| member.request.cancel.is_asked()) {
         member.tell(MergeVerdict::Withdrawn);
     }
-}
-
-/// All members belong to one run, so they share the first one's branch.
-fn with_track<T, E>(
-    repo: &UserRepo,
-    requests: &[MergeRequest],
-    work: impl FnOnce(&Track<'_>) -> Result<T, E>,
-) -> Result<T, JobError>
-where
-    JobError: From<E>,
-{
-    let missing = || JobError::Internal("there is nothing to merge");
-    let first = requests.first().ok_or_else(missing)?;
-    let track = Track {
-        run: &first.run,
-        branch: &first.branch,
-        start: &first.start,
-        identity: &repo.identity,
-        now: seconds_now(),
-    };
-    Ok(work(&track)?)
 }
 
 /// Every distinct command line, in the order of the members.

@@ -9,7 +9,7 @@ use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
-    Prepare, PreparedSlot, Slot, Slots, UserRepo,
+    Prepare, Slot, Slots, UserRepo,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
@@ -39,7 +39,6 @@ pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
     pub commit: Oid,
-    pub prepared: PreparedSlot,
     _lease: SlotLease,
 }
 
@@ -50,21 +49,6 @@ pub enum For {
     Agent,
     /// A gate of the controller runs in the slot, on exactly the commit.
     Proof,
-}
-
-/// A request for a slot.
-pub struct SlotOrder {
-    pub purpose: For,
-    pub id: TaskId,
-    pub task: String,
-    /// The attempt's name in refs to its work.
-    pub attempt: String,
-    pub commit: Oid,
-    /// The commit the work is measured against.
-    pub base: Oid,
-    pub branch: String,
-    pub keep: KeepFiles,
-    pub copy: Vec<PathBuf>,
 }
 
 impl Workshop {
@@ -112,36 +96,19 @@ impl Workshop {
         Ok(change)
     }
 
-    /// Leases a slot and fills it.
-    pub async fn bench(&self, order: SlotOrder) -> Result<Bench, JobError> {
-        let lessor = match order.purpose {
-            For::Agent => &self.agents,
-            For::Proof => &self.proofs,
-        };
-        let lease = lessor.lease(order.id);
-        let slot = match order.purpose {
-            For::Agent => self.slots.agent(lease.number),
-            For::Proof => self.slots.proof(lease.number),
-        };
-        let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
-            .map_err(|path| JobError::NotUtf8 { path })?;
-        let commit = order.commit.clone();
-        let filled = slot.clone();
-        let prepared = blocking(move || fill(&filled, &order)).await?;
-        Ok(Bench { slot, dir, commit, prepared, _lease: lease })
+    /// Leases a slot, warm from the task's last attempt where possible.
+    fn lease(&self, purpose: For, task: TaskId) -> (Slot, SlotLease) {
+        match purpose {
+            For::Agent => {
+                let lease = self.agents.lease(task);
+                (self.slots.agent(lease.number), lease)
+            }
+            For::Proof => {
+                let lease = self.proofs.lease(task);
+                (self.slots.proof(lease.number), lease)
+            }
+        }
     }
-}
-
-fn fill(slot: &Slot, order: &SlotOrder) -> Result<PreparedSlot, GitError> {
-    slot.prepare(&Prepare {
-        commit: &order.commit,
-        base: &order.base,
-        branch: &order.branch,
-        attempt: AttemptName { task: &order.task, id: &order.attempt },
-        keep: order.keep,
-        copy: &order.copy,
-        now: seconds_now(),
-    })
 }
 
 impl Bench {
@@ -206,24 +173,33 @@ impl Job {
         since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
-        let order = SlotOrder {
-            purpose,
-            id: self.task.id,
-            task: self.name_for_refs().to_owned(),
-            attempt,
-            commit: commit.clone(),
-            base: base.clone(),
-            branch: format!("autopilot/{}", self.name_for_refs()),
-            keep: match (config.keep, purpose) {
-                (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
-                    KeepFiles::WhileLocked
-                }
-                // Files that one gate's tests leave could make the next gate pass.
-                (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
-            },
-            copy: config.copy.iter().map(PathBuf::from).collect(),
+        let (slot, lease) = self.context.workshop.lease(purpose, self.task.id);
+        let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
+            .map_err(|path| JobError::NotUtf8 { path })?;
+        let keep = match (config.keep, purpose) {
+            (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
+                KeepFiles::WhileLocked
+            }
+            // Files that one gate's tests leave could make the next gate pass.
+            (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
         };
-        let bench = self.context.workshop.bench(order).await?;
+        let copy: Vec<PathBuf> = config.copy.iter().map(PathBuf::from).collect();
+        let (filled, task) = (slot.clone(), self.name_for_refs().to_owned());
+        let (commit, base) = (commit.clone(), base.clone());
+        let commit = blocking(move || -> Result<Oid, GitError> {
+            filled.prepare(&Prepare {
+                commit: &commit,
+                base: &base,
+                branch: &format!("autopilot/{task}"),
+                attempt: AttemptName { task: &task, id: &attempt },
+                keep,
+                copy: &copy,
+                now: seconds_now(),
+            })?;
+            Ok(commit)
+        })
+        .await?;
+        let bench = Bench { slot, dir, commit, _lease: lease };
         if let Some(setup) = &config.setup {
             let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
             if !check.passed() {
