@@ -8,9 +8,9 @@ mod settings;
 mod since;
 mod skill;
 
-pub use agent::{address_ready, check_agents};
+pub use agent::{AgentFault, address_ready, check_agents};
 pub use given::{check_plan, parse_plan};
-pub use out::{out_dir, prove_out, prove_out_of};
+pub use out::{OutFault, out_dir, prove_out, prove_out_of};
 pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;
@@ -95,16 +95,16 @@ pub enum BeginError {
     EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
     #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
     QueueTooLong { dir: Utf8PathBuf, found: usize },
-    #[error("`{pattern}` is not a file name pattern: {reason}")]
-    Pattern { pattern: String, reason: String },
+    #[error("`{}` is not a file name pattern: {}", .0.glob().unwrap_or_default(), .0.kind())]
+    Pattern(globset::Error),
     #[error("{}", faults.join("\n"))]
     Settings { faults: Vec<String> },
     #[error("{}\nlooked in {}", faults.join("\n"), looked_in.join(", "))]
     Skill { faults: Vec<String>, looked_in: Vec<String> },
-    #[error("--out `{path}` can't be used: {reason}")]
-    Out { path: Utf8PathBuf, reason: String },
-    #[error("{role}: {reason}")]
-    Agent { role: &'static str, reason: String },
+    #[error("--out `{path}` can't be used")]
+    Out { path: Utf8PathBuf, source: OutFault },
+    #[error("{role}")]
+    Agent { role: &'static str, source: AgentFault },
 }
 
 fn pattern_words(pattern: &Option<String>) -> String {
@@ -229,17 +229,8 @@ pub fn is_task_name(name: &str) -> bool {
 
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
     let unreadable = |source| FileError::Failed { what: "read", path: dir.into(), source };
-    let matcher = match pattern {
-        None => None,
-        Some(pattern) => Some(
-            globset::Glob::new(pattern)
-                .map_err(|error| BeginError::Pattern {
-                    pattern: pattern.to_owned(),
-                    reason: error.kind().to_string(),
-                })?
-                .compile_matcher(),
-        ),
-    };
+    let glob = pattern.map(globset::Glob::new).transpose().map_err(BeginError::Pattern)?;
+    let matcher = glob.map(|glob| glob.compile_matcher());
     let mut files = Vec::new();
     for entry in dir.read_dir_utf8().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.into_path();

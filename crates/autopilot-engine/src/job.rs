@@ -43,17 +43,17 @@ pub(crate) use home::put_back_left;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
+use crate::begin::PlanBody;
 use crate::environment::Variables;
 use crate::feed::Sight;
 use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::replay::Player;
 use crate::signal::Teller;
-use crate::store::{StoreError, Texts, text};
+use crate::store::{self, StoreError, Texts, text};
 use autopilot_core::config::{AgentConfig, Config, Role};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::input::AttemptWord;
-use autopilot_core::plan::{PlanGuidance, TaskBody};
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -63,8 +63,7 @@ use autopilot_journal::SqliteReader;
 use autopilot_view as view;
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
@@ -133,52 +132,6 @@ impl Cancel {
     }
 }
 
-/// The result of validating the untouched base.
-#[derive(Clone, Debug, Default)]
-pub struct BaseFacts {
-    pub evidence: Option<String>,
-}
-
-/// The result of validating the untouched base, from the run's state.
-pub fn base_facts(state: &State) -> BaseFacts {
-    let shown = state.root().and_then(|root| root.last(Step::Preflight));
-    BaseFacts { evidence: shown.and_then(|shown| shown.facts.answer.clone()) }
-}
-
-/// The facts about the run's other tasks that a job needs.
-#[derive(Clone, Debug, Default)]
-pub struct Kin {
-    /// The name of the parent task, unless that is the run itself.
-    pub parent: String,
-    /// The specification of the run itself, if it has one.
-    pub whole: String,
-    /// The names a new task can't have, each with a word on its task. Only filled for jobs that add
-    /// tasks.
-    pub taken: BTreeMap<String, String>,
-    /// Finished workflow steps that matter to this one.
-    pub steps: Vec<autopilot_core::workflow::PastStep>,
-}
-
-/// Collects the facts about other tasks for one attempt.
-pub fn kin(state: &State, want: Want) -> Kin {
-    let task = state.task(want.task);
-    let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
-    let names = || {
-        let others = state.tasks.iter().filter(|task| task.parent.is_some());
-        others.map(|task| (task.name().to_owned(), view::task_word(task).to_owned())).collect()
-    };
-    let brings = task.stage().is_some_and(|stage| {
-        stage.step == Step::Plan
-            || [true, false].iter().any(|passed| stage.brings(*passed).is_some())
-    });
-    Kin {
-        parent: parent.unwrap_or_default(),
-        whole: state.root().map(|root| root.spec.body.clone()).unwrap_or_default(),
-        taken: if brings { names() } else { BTreeMap::new() },
-        steps: goal::past(state, want),
-    }
-}
-
 /// The number of workers that could spend money at the same time.
 fn workers(state: &State) -> u32 {
     let ready = u32::try_from(state.ready().count()).unwrap_or(u32::MAX);
@@ -192,24 +145,31 @@ pub struct Job {
     pub task: Task,
     /// The configuration of the agent for the step, with its fallbacks.
     pub agent: AgentConfig,
-    pub base: BaseFacts,
-    pub kin: Kin,
+    /// The name of the parent task, unless that is the run itself.
+    pub parent: String,
+    /// The hash of the results on the untouched base.
+    pub base_evidence: Option<String>,
     pub context: Arc<Context>,
     pub cancel: Cancel,
-    /// What the attempt's agents were seen doing.
-    pub deeds: Mutex<autopilot_core::skill::Deeds>,
+    pub seen: Mutex<AgentsSeen>,
     pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
-    /// The number of messages a person sent to its agent.
-    pub told: AtomicU32,
-    /// The directories of the questions this attempt has asked.
-    pub execs: Mutex<Vec<Utf8PathBuf>>,
     /// Workers that are or could be busy, this one included.
     pub workers: u32,
     /// When the attempt started: the step's time limit covers everything it does.
     pub began: Instant,
     /// The time limit that a workflow set for this step.
     pub time_limit: std::sync::OnceLock<std::time::Duration>,
+}
+
+/// What was seen of an attempt's agents so far.
+#[derive(Debug, Default)]
+pub struct AgentsSeen {
+    pub deeds: autopilot_core::skill::Deeds,
+    /// The number of messages a person sent to them.
+    pub told: u32,
+    /// The directories of the questions they were asked.
+    pub execs: Vec<Utf8PathBuf>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -226,20 +186,20 @@ impl Job {
     ) -> Job {
         let task = state.task(want.task).clone();
         let role = want.step.role().unwrap_or(Role::Builder);
+        let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
+        let baseline = state.root().and_then(|root| root.last(Step::Preflight));
         Job {
             want,
             run: state.run.clone(),
             agent: context.config.agent_by(role, task.by(want.step)),
             task,
-            base: base_facts(state),
-            kin: kin(state, want),
+            parent: parent.unwrap_or_default(),
+            base_evidence: baseline.and_then(|shown| shown.facts.answer.clone()),
             context,
             cancel,
-            deeds: Default::default(),
+            seen: Mutex::default(),
             billing: Mutex::default(),
             ears: tokio::sync::Mutex::new(ears),
-            execs: Mutex::default(),
-            told: AtomicU32::new(0),
             workers: workers(state),
             began: Instant::now(),
             time_limit: std::sync::OnceLock::new(),
@@ -281,7 +241,7 @@ impl Job {
         self.leave_home();
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        match self.told.load(Ordering::Relaxed) {
+        match self.seen().told {
             0 => {}
             1 => facts.notes.push("a person sent its agent a message".to_owned()),
             times => facts.notes.push(format!("a person sent its agent {times} messages")),
@@ -340,17 +300,39 @@ impl Job {
         }
     }
 
-    /// The task's specification as it was when the run started.
-    fn spec(&self) -> Result<TaskSpec, JobError> {
-        let body = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&body).map_err(JobError::Spec)
+    fn seen(&self) -> MutexGuard<'_, AgentsSeen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The planner's suggestions for the builder of the task.
-    fn guidance(&self) -> Result<PlanGuidance, JobError> {
-        let body = self.context.text(&self.task.spec.body)?;
-        let body: TaskBody = serde_json::from_str(&body).map_err(JobError::Spec)?;
-        Ok(body.guidance)
+    /// The state of the whole run by now. Reading it takes time in a large run, so it is only for
+    /// steps that ask about other tasks.
+    fn state(&self) -> Result<State, JobError> {
+        let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(store::load(&*history, &self.run.id)?)
+    }
+
+    /// The names that a new task can't have, each with a word on its task.
+    fn taken_names(&self) -> Result<BTreeMap<String, String>, JobError> {
+        let state = self.state()?;
+        let tasks = state.tasks.iter().filter(|task| task.parent.is_some());
+        let word = |task: &Task| (task.name().to_owned(), view::task_word(task).to_owned());
+        Ok(tasks.map(word).collect())
+    }
+
+    /// The task's specification as it was when the run started.
+    fn spec(&self) -> Result<TaskSpec, JobError> {
+        self.body(&self.task.spec.body)
+    }
+
+    /// What a task's specification is kept as, by its hash.
+    fn body<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, JobError> {
+        serde_json::from_str(&self.context.text(hash)?).map_err(JobError::Spec)
+    }
+
+    /// The specification of the whole run, with the text a person wrote.
+    fn whole(&self) -> Result<PlanBody, JobError> {
+        let missing = JobError::Internal("there is no run");
+        self.body(&self.state()?.root().ok_or(missing)?.spec.body)
     }
 
     fn clean(&self, text: &str) -> String {

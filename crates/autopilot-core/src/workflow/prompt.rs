@@ -2,7 +2,8 @@
 //! done; then come the goal, the knowledge so far, and the form of the answer.
 
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
-use crate::prompt::{Caps, RanCommand, bullets, cut, fenced, ran};
+use crate::evidence::SeenCommand;
+use crate::prompt::{Caps, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -50,7 +51,7 @@ pub struct Refuted<'a> {
     /// The failure in a few words: `tests failed with exit code 1`.
     pub why: &'a str,
     /// The commands that failed, with their output.
-    pub ran: &'a [RanCommand<'a>],
+    pub ran: &'a [SeenCommand],
 }
 
 /// The facts for the prompt that asks whether the goal is met.
@@ -62,7 +63,7 @@ pub struct CompletionPrompt<'a> {
     /// The results in the order of the workflow's steps.
     pub results: &'a [StepResult],
     /// The commands that the controller ran on the result; empty if none is configured.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     /// The findings of the guards in the whole change that nobody has judged yet.
     pub doubts: &'a [String],
     /// The commit that the run started from.

@@ -40,7 +40,7 @@ impl Job {
         let who = AttemptIdentity {
             run: &self.run.id,
             task: self.task.name(),
-            parent: &self.kin.parent,
+            parent: &self.parent,
             attempt,
             try_number: self.task.spent.tries.max(1),
             iteration: self.task.round,

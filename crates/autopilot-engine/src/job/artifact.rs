@@ -5,7 +5,7 @@
 //! reported before its controller was killed.
 
 use super::{Job, JobError};
-use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome};
+use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome, ExitFacts};
 use autopilot_core::config::AgentConfig;
 use autopilot_host::file::Append;
 use autopilot_host::git::ref_component;
@@ -70,12 +70,8 @@ pub struct Metadata {
     pub duration_ms: Option<u64>,
     pub status: Option<String>,
     pub outcome: Option<AgentOutcome>,
-    pub exit: Option<i32>,
-    pub signal: Option<i32>,
-    pub timed_out: bool,
-    pub stuck: bool,
-    /// The agent did not exit by itself after its answer.
-    pub lingered: bool,
+    #[serde(flatten)]
+    pub exit: ExitFacts,
     pub usage: Option<UsageSaid>,
     /// The cost of this question alone, if the agent reported it.
     pub cost_usd: Option<f64>,
@@ -157,8 +153,7 @@ impl Job {
             }
             file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())?;
             let events = file::append(path.join(EVENTS).as_std_path())?;
-            let mut execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner);
-            execs.push(path.clone());
+            self.seen().execs.push(path.clone());
             let events = Mutex::new(Some(events));
             let room = AtomicU64::new(self.context.config.logging.output_bytes_max);
             return Ok(ExecRecorder { name, path, events, room, began: jiff::Timestamp::now() });
@@ -200,9 +195,7 @@ impl Job {
             let is_good = ending.outcome == AgentOutcome::Success;
             said.status = Some(if is_good { "succeeded" } else { "failed" }.to_owned());
             said.outcome = Some(ending.outcome.clone());
-            (said.exit, said.signal) = (ran.code, ran.signal);
-            (said.timed_out, said.stuck) = (ran.timed_out, ran.stuck);
-            said.lingered = ran.lingered;
+            said.exit = ran.exit;
             said.cost_usd = usage.and_then(|usage| usage.cost_usd);
             said.usage = usage.map(|usage| UsageSaid {
                 input_tokens: usage.tokens.input,
@@ -233,7 +226,7 @@ impl Job {
     pub(super) fn note_worktree(&self, from: &str, to: &str) -> Result<(), JobError> {
         let change = WorktreeChange { from: from.to_owned(), to: to.to_owned() };
         let text = serde_json::to_string(&change).map_err(JobError::Json)?;
-        let execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let execs = self.seen().execs.clone();
         for path in execs {
             super::process::write_plain(&path.join(WORKTREE), &text)?;
         }

@@ -214,8 +214,8 @@ impl Job {
 
     pub(super) fn facts_of(&self, turn: &AgentTurn) -> Result<Facts, JobError> {
         Ok(Facts {
-            exit: turn.ran.code,
-            signal: turn.ran.signal,
+            exit: turn.ran.exit.code,
+            signal: turn.ran.exit.signal,
             log: Some(turn.log.clone()),
             tail: Some(self.context.texts.put(&turn.ran.tail)?),
             notes: turn.ran.notes.clone(),

@@ -3,14 +3,15 @@
 use super::asking::{AskedQuestion, Question};
 use super::change::{broken_rules, doubts};
 use super::conflict;
-use super::evidence::SeenCommand;
 use super::skill::Kit;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
+use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::{self, Build, Fix, Together};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -36,20 +37,16 @@ impl Job {
         let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
         let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
         let asked = self.ask::<Summary>(question).await;
-        let succeeded = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
-        let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
-        // Capture before judging: whatever the agent wrote must be reachable.
-        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
-        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
+        let captured = self.captured(&bench, &start, &spec, is_done).await;
         let AskedQuestion { mut facts, answer, .. } = asked?;
-        formatted?;
-        facts.notes.extend(start.note);
-        facts.notes.extend(start.conflicts.map(|conflicts| {
+        let capture = captured?;
+        facts.notes.extend(start.note.clone());
+        facts.notes.extend(start.conflicts.as_ref().map(|conflicts| {
             let count = conflicts.paths.len() + conflicts.more;
             format!("{count} files conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
-        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
         let summary = match answer {
             Ok(summary) => summary,
             Err(unanswered) => return Ok((unanswered.outcome(), facts)),
@@ -60,20 +57,42 @@ impl Job {
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));
-        facts.base = Some(start.base.to_string());
-        facts.tree = Some(capture.tree.to_string());
-        facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
-        // No other step looks at the change before it is merged.
+        let against = self.weighed_change(&mut facts, &start, &capture, &spec).await?;
+        Ok((Outcome::weighed(&against), facts))
+    }
+
+    /// Formats and captures what an agent wrote. `is_done` says that it ended well.
+    pub(super) async fn captured(
+        &self,
+        bench: &Bench,
+        start: &Start,
+        spec: &TaskSpec,
+        is_done: bool,
+    ) -> Result<Capture, JobError> {
+        let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
+        // Capture before judging: whatever the agent wrote must be reachable.
+        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
+        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        formatted.map(|()| capture)
+    }
+
+    /// Puts the captured work into the facts, and returns what speaks against it.
+    pub(super) async fn weighed_change(
+        &self,
+        facts: &mut Facts,
+        start: &Start,
+        capture: &Capture,
+        spec: &TaskSpec,
+    ) -> Result<Vec<String>, JobError> {
+        note_work(facts, start, capture);
+        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
+        // Otherwise no step looks at the change before it is merged.
         if self.task.pipeline.place(Step::Validate).is_none() {
-            let found = self.looked_at(&start.base, &capture.tree, &spec).await?;
+            let found = self.looked_at(&start.base, &capture.tree, spec).await?;
             against.extend(broken_rules(&found));
             facts.notes.extend(doubts(&found));
         }
-        if against.is_empty() {
-            Ok((Outcome::Passed, facts))
-        } else {
-            Ok((Outcome::Failed { why: against.join("; ") }, facts))
-        }
+        Ok(against)
     }
 
     /// The start of an attempt: the run's branch with the work so far, from the last round or from
@@ -136,13 +155,12 @@ impl Job {
         start: &Start,
         kit: &Kit,
     ) -> Result<String, JobError> {
-        let guidance = self.guidance()?;
+        let guidance = self.body::<TaskBody>(&self.task.spec.body)?.guidance;
         let known = kit.listed(self.skill_policy());
         let validation = self.evidence(Step::Validate)?;
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
-        let ran: Vec<_> = validation.checks.iter().map(SeenCommand::for_prompt).collect();
         let config = self.agent_config();
         let status = self.repo_status(bench, start);
         let build = Build {
@@ -151,7 +169,7 @@ impl Job {
             skills_known: &known,
             repo_status: &status,
             last_review: review.as_deref(),
-            validation: &ran,
+            validation: &validation.checks,
             skills: config.skill_policy,
             network: config.network,
         };
@@ -163,42 +181,23 @@ impl Job {
             conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()))
         });
         // The agent that continues an interrupted repair must know its conflicts.
-        let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
+        let failed_merge = failed_merge(&self.task);
+        let known = integration.conflict.clone().filter(|_| failed_merge.is_some());
         let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
-        let ran_together: Vec<_> = integration.checks.iter().map(SeenCommand::for_prompt).collect();
-        let together = self
-            .failed_merge()
-            .filter(|_| !ran_together.is_empty())
-            .map(|why| Together { why, ran: &ran_together });
+        let together = failed_merge
+            .filter(|_| !integration.checks.is_empty())
+            .map(|why| Together { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
         let fix = Fix {
             build,
             findings: &findings,
-            uat: uat.checks.first().map(SeenCommand::for_prompt),
-            uat_cases: cases
-                .as_deref()
-                .filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
+            uat: uat.checks.first(),
+            uat_cases: cases.as_deref().filter(|_| !uat.checks.iter().all(|c| c.is_exit_zero())),
             conflict: conflict.as_deref(),
             together,
         };
         Ok(prompt::fix(&fix, self.caps()))
-    }
-
-    /// Why the last round failed at the merge, if it did.
-    fn failed_merge(&self) -> Option<&str> {
-        let shown = self.task.last(Step::Merge)?;
-        match &shown.outcome {
-            Outcome::Failed { why } if shown.round + 1 == self.task.round => Some(why),
-            Outcome::Failed { .. }
-            | Outcome::Passed
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => None,
-        }
     }
 
     /// Findings against the last round that have no part of their own in the prompt, such as broken
@@ -226,7 +225,7 @@ impl Job {
         }
         if start.conflicts.is_some() {
             text.push_str("its files contain conflict markers to resolve\n");
-        } else if let Some(why) = self.failed_merge() {
+        } else if let Some(why) = failed_merge(&self.task) {
             text.push_str(&format!(
                 "the last merge failed: {why}\nthe work is now on top of the run's branch\n"
             ));
@@ -253,6 +252,13 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Puts the commits and the tree of captured work into the facts.
+pub(super) fn note_work(facts: &mut Facts, start: &Start, capture: &Capture) {
+    facts.base = Some(start.base.to_string());
+    facts.tree = Some(capture.tree.to_string());
+    facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
 }
 
 pub(super) fn notes_of(capture: &Capture) -> Vec<String> {

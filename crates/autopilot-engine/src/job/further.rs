@@ -6,7 +6,7 @@
 use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
 use super::asking::{AgentTurn, Question};
-use super::workshop::{Bench, For, blocking, seconds_now};
+use super::workshop::{For, blocking, seconds_now};
 use super::{Job, JobError};
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, AgentEnding, AgentOutcome, Cause, Exchange};
@@ -72,7 +72,9 @@ impl Job {
         let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
         let of = (&start, &start);
         let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
-        let question = self.put(ask, &bench)?;
+        let earlier = self.exchanges_of(None, self.want.id, is_answered)?;
+        let asked = |prompt| Question::new(prompt, &bench.dir, ask.access);
+        let question = self.put(ask, earlier, asked)?;
         let turn = self.turn(&question).await;
         self.leave_home();
         // Capture before judging: whatever the agent wrote must be reachable.
@@ -126,13 +128,12 @@ impl Job {
             prompt: said.clone(),
             access: question.access(),
         };
-        let mut earlier =
-            self.exchanges_of(Some(&words.session), words.attempt, RetoldQuestions::All)?;
+        // Questions that ended before they were answered are retold too.
+        let mut earlier = self.exchanges_of(Some(&words.session), words.attempt, |_| true)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
-        let told = self.putting(&ask, earlier.clone())?;
-        let further = question.instead(told.prompt).in_session(told.session, told.earlier);
+        let further = self.put(&ask, earlier.clone(), |prompt| question.instead(prompt))?;
         let mut turn = self.turn(&further).await?;
         let asked_for = further.session().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
@@ -181,17 +182,16 @@ impl Job {
     }
 
     /// The question in a form this agent can continue from: with its own session, or with the
-    /// earlier exchanges.
-    fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
-        let earlier = self.exchanges_of(None, self.want.id, RetoldQuestions::Answered)?;
-        let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
-        Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
-    }
-
-    fn putting(&self, ask: &Further, earlier: Vec<Exchange>) -> Result<Putting, JobError> {
+    /// earlier exchanges. `asked` makes a question of a prompt.
+    fn put<'a>(
+        &self,
+        ask: &Further,
+        earlier: Vec<Exchange>,
+        asked: impl Fn(String) -> Question<'a>,
+    ) -> Result<Question<'a>, JobError> {
         let agent = agent_of(self.agent_config(), &self.context.place.root)?;
         let by_session = |session: String, earlier| {
-            Ok(Putting { prompt: ask.prompt.clone(), session: Some(session), earlier })
+            Ok(asked(ask.prompt.clone()).in_session(Some(session), earlier))
         };
         if let Agent::OpenAi(_) = agent {
             let is_all_lost = earlier.is_empty();
@@ -207,8 +207,7 @@ impl Job {
         } else if ask.is_its_own && agent.keeps_sessions() {
             return by_session(ask.session.clone(), Vec::new());
         }
-        let prompt = with_exchanges(&earlier, &ask.prompt)?;
-        Ok(Putting { prompt, session: None, earlier: Vec::new() })
+        Ok(asked(with_exchanges(&earlier, &ask.prompt)?))
     }
 
     /// The questions and answers of an attempt, oldest first; with a session, also those of the
@@ -217,7 +216,7 @@ impl Job {
         &self,
         session: Option<&str>,
         attempt: AttemptId,
-        kept: RetoldQuestions,
+        is_retold: fn(&Metadata) -> bool,
     ) -> Result<Vec<Exchange>, JobError> {
         let run = RecordedRun::open(&self.context.place.views(), &self.run.id)?;
         let (attempt, task) = (attempt.to_string(), self.task.name());
@@ -228,7 +227,7 @@ impl Job {
         let mut room = EARLIER_BYTES_MAX;
         let mut exchanges = Vec::new();
         let execs = run.newest_first()?;
-        for (exec, _) in execs.filter(|(_, said)| is_part(said) && kept.takes(said)) {
+        for (exec, _) in execs.filter(|(_, said)| is_part(said) && is_retold(said)) {
             let Some(mut said) = exchange(&run, &exec) else { continue };
             let left = room.checked_sub(said.prompt.len() + said.answer.len());
             // The oldest exchange that fits only partly is cut rather than left out.
@@ -295,30 +294,6 @@ fn is_vanished(ending: &AgentEnding, asked_for: Option<&str>) -> bool {
         (_, None) | (None, _) => false,
     };
     said || other
-}
-
-/// The earlier questions that are repeated.
-#[derive(Clone, Copy)]
-enum RetoldQuestions {
-    Answered,
-    /// Also questions that ended before they were answered.
-    All,
-}
-
-impl RetoldQuestions {
-    fn takes(self, said: &Metadata) -> bool {
-        match self {
-            RetoldQuestions::Answered => is_answered(said),
-            RetoldQuestions::All => true,
-        }
-    }
-}
-
-/// The way in which an agent continues from earlier exchanges.
-struct Putting {
-    prompt: String,
-    session: Option<String>,
-    earlier: Vec<Exchange>,
 }
 
 fn exchange(run: &RecordedRun, exec: &RecordedExec) -> Option<Exchange> {

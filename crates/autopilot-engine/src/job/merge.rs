@@ -2,12 +2,13 @@
 //! user's repository. Each part looks for its own result first, so repeating it does nothing.
 
 use super::conflict;
-use super::evidence::RoundEvidence;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
 use super::workshop::{Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::fingerprint;
+use autopilot_core::flow::merging;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
@@ -18,16 +19,16 @@ use std::sync::PoisonError;
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
-        if self.keeps_earlier_result() {
+        if merging::keeps_earlier_result(&self.task) {
             let why = "its earlier result is merged already".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
-        let Some(tree) = self.proven_tree() else {
+        let Some(tree) = merging::proven_tree(&self.task) else {
             // Only the exact tree that passed may be merged.
             let why = "the tree to merge is not the one that was validated".to_owned();
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
-        let work = self.work(&tree)?;
+        let work = self.work(tree)?;
         if work.is_empty().await? {
             let why = "there is nothing to merge".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
@@ -51,23 +52,6 @@ impl Job {
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
             MergeVerdict::Trouble(error) => Err(JobError::Integration(error)),
         }
-    }
-
-    /// Returns whether the work of this round was dropped in favour of the earlier result.
-    fn keeps_earlier_result(&self) -> bool {
-        let work = self.task.pipeline.continues_at().and_then(|step| self.task.shown(step));
-        work.is_some_and(|shown| matches!(shown.outcome, Outcome::Skipped { .. }))
-    }
-
-    fn proven_tree(&self) -> Option<String> {
-        if self.task.pipeline.place(Step::Validate).is_none() {
-            // Such a task is not validated alone: the whole run is validated at its end.
-            return self.task.tree.clone();
-        }
-        let proven = self.task.shown(Step::Validate)?;
-        let tree = proven.facts.tree.clone()?;
-        (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree))
-            .then_some(tree)
     }
 
     fn work(&self, tree: &str) -> Result<MergeWork, JobError> {

@@ -27,13 +27,15 @@ const REFUSED: &str = "the plan is not valid";
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
+        let rules = self.rules(&whole.spec)?;
         if let Some(given) = self.given_plan()? {
-            return match parse_plan(&given, &self.rules(&whole.spec)) {
+            return match parse_plan(&given, &rules) {
                 Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()).await,
                 Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
-        let AskedQuestion { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
+        let AskedQuestion { mut facts, answer, repaired } =
+            self.ask_planner(&whole, &rules).await?;
         facts.notes.extend(repaired.map(|count| {
             format!("the planner's first answer had problems ({count}); asked again")
         }));
@@ -46,6 +48,7 @@ impl Job {
     async fn ask_planner(
         &self,
         whole: &PlanBody,
+        rules: &PlanRules,
     ) -> Result<AskedQuestion<(Plan, CheckedPlan)>, JobError> {
         let tip = self.tip().await?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
@@ -54,9 +57,8 @@ impl Job {
         let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
         let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
         let config = &self.context.config;
-        let rules = self.rules(&whole.spec);
         let commands = config.commands.all(&whole.spec.commands);
-        let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
+        let taken: Vec<String> = rules.taken.keys().cloned().collect();
         let rejected = self.rejection();
         let kit = self.kit(&whole.spec, &tip).await?;
         let (skills_known, skills_asked) = (kit.listed(self.skill_policy()), kit.asked_names());
@@ -86,7 +88,7 @@ impl Job {
             self.caps(),
         );
         let question = Question::reading(prompt, &bench.dir);
-        self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, &rules)).await
+        self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, rules)).await
     }
 
     async fn planned(
@@ -117,14 +119,14 @@ impl Job {
         let is_edited = edited.is_some();
         let missing = JobError::Internal("there is no plan");
         let text = self.context.text(&edited.or(made).ok_or(missing)?)?;
-        let rules = self.rules(&whole.spec);
+        let rules = self.rules(&whole.spec)?;
         let (plan, checked) = match parse_plan(&text, &rules) {
             Ok(read) => read,
             Err(faults) => return Ok((refused(REFUSED, &faults), Facts::default())),
         };
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
-        facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
+        facts.notes.extend(self.keep_test_plan(&plan, &rules).await?);
         let kit = self.kit(&whole.spec, &self.tip().await?).await?;
         let mode = self.builder_mode();
         // The planner's own plan was noted when it arrived.
@@ -167,17 +169,16 @@ impl Job {
     }
 
     /// Commits the planner's test plan to the run's branch; the checkout is not touched.
-    async fn keep_test_plan(&self, plan: &Plan, whole: &TaskSpec) -> Result<Vec<String>, JobError> {
-        let Some(text) = plan.test_plan.as_deref().filter(|text| !text.trim().is_empty()) else {
-            return Ok(Vec::new());
-        };
-        if self.task.parent.is_some() {
-            return Ok(Vec::new());
-        }
-        if is_denied(TEST_PLAN, &self.rules(whole).deny_paths) {
-            return Ok(vec![format!(
-                "the test plan was not committed: {TEST_PLAN} is a denied path"
-            )]);
+    async fn keep_test_plan(
+        &self,
+        plan: &Plan,
+        rules: &PlanRules,
+    ) -> Result<Option<String>, JobError> {
+        let whole = plan.test_plan.as_deref().filter(|_| self.task.parent.is_none());
+        let Some(text) = whole.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+        if is_denied(TEST_PLAN, &rules.deny_paths) {
+            let note = format!("the test plan was not committed: {TEST_PLAN} is a denied path");
+            return Ok(Some(note));
         }
         let text = format!("{}\n", self.clean(text).trim_end());
         let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
@@ -201,19 +202,19 @@ impl Job {
         })
         .await?;
         let taken = || format!("the test plan was not committed: the path {TEST_PLAN} is taken");
-        Ok(if kept.is_none() { vec![taken()] } else { Vec::new() })
+        Ok(kept.is_none().then(taken))
     }
 
     /// The text to plan: the plan file of the run, or a task that is planned later.
     fn plan_body(&self) -> Result<PlanBody, JobError> {
-        let text = self.context.text(&self.task.spec.body)?;
-        if self.task.parent.is_none() {
-            return serde_json::from_str(&text).map_err(JobError::Spec);
+        let own = &self.task.spec.body;
+        match self.task.parent {
+            None => self.body(own),
+            Some(_) => {
+                let spec = self.body::<TaskBody>(own)?.spec;
+                Ok(PlanBody { text: self.whole()?.text, spec })
+            }
         }
-        let body: plan::TaskBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
-        let above: PlanBody =
-            serde_json::from_str(&self.context.text(&self.kin.whole)?).map_err(JobError::Spec)?;
-        Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
     /// A plan supplied with the run, used as it is. After a rejection, a new plan is made.
@@ -228,13 +229,12 @@ impl Job {
 
     /// Why a person rejected the last plan.
     fn rejection(&self) -> Option<String> {
-        let is_gate = |step: Step| step == Step::ApprovePlan;
-        let reason = self.task.reasons.iter().find(|reason| is_gate(reason.step))?;
+        let reason = self.task.reasons.iter().find(|reason| reason.step == Step::ApprovePlan)?;
         Some(reason.text.clone())
     }
 
-    fn rules(&self, whole: &TaskSpec) -> PlanRules {
-        PlanRules::of(&self.context.config, whole, self.kin.taken.clone())
+    fn rules(&self, whole: &TaskSpec) -> Result<PlanRules, JobError> {
+        Ok(PlanRules::of(&self.context.config, whole, self.taken_names()?))
     }
 
     /// The tip of the run's branch.

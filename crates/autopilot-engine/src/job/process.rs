@@ -3,7 +3,7 @@
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
-use autopilot_agents::OutputStream;
+use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
@@ -51,12 +51,7 @@ pub struct JobProgram {
 
 /// The result of a program.
 pub struct ProcessResult {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    pub timed_out: bool,
-    pub stuck: bool,
-    /// The program was killed because it did not exit after its answer.
-    pub lingered: bool,
+    pub exit: ExitFacts,
     /// The last lines, with control characters removed.
     pub tail: String,
     /// All kept output, in which the names of failing tests are found.
@@ -155,16 +150,14 @@ impl Job {
         if stopped {
             notes.push("it was stopped by a signal and continued".to_owned());
         }
-        ProcessResult {
+        let exit = ExitFacts {
             code: exit.code,
             signal: exit.signal,
             timed_out: matches!(ended, WatchEnd::TimedOut(_)),
             stuck: matches!(ended, WatchEnd::Stuck { .. }),
             lingered: false,
-            tail: tail(&both, lines, TAIL_BYTES_MAX),
-            text: both,
-            notes,
-        }
+        };
+        ProcessResult { exit, tail: tail(&both, lines, TAIL_BYTES_MAX), text: both, notes }
     }
 
     fn launch(

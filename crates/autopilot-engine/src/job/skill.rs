@@ -10,7 +10,6 @@ use autopilot_core::plan::{Plan, PlanTask};
 use autopilot_core::skill::{self, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
-use std::sync::PoisonError;
 
 /// Unknown skills that are named in one note.
 const NAMED_MAX: usize = 10;
@@ -54,11 +53,11 @@ impl Job {
 
     /// Starts watching what an agent does; the meaning of silence depends on the agent.
     pub(super) fn watch_deeds(&self, mode: Mode) {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).shows = doing::shows(mode);
+        self.seen().deeds.shows = doing::shows(mode);
     }
 
     pub(super) fn notice(&self, event: &AgentEvent) {
-        doing::notice(&mut self.deeds.lock().unwrap_or_else(PoisonError::into_inner), event);
+        doing::notice(&mut self.seen().deeds, event);
     }
 
     /// The skills that a text names explicitly.
@@ -88,7 +87,7 @@ impl Job {
     /// The skills the builder reports to have used, beside those it was seen using. `summary` is
     /// redacted already.
     pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
-        let deeds = self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let deeds = self.seen().deeds.clone();
         let asked: Vec<String> = match kit.wanted() {
             Ok(wanted) => wanted.iter().map(|wanted| wanted.name().to_owned()).collect(),
             Err(_) => Vec::new(),

@@ -236,7 +236,7 @@ impl<'a> Talk<'a> {
                 | AgentEvent::Result { .. } => {}
             }
             if matches!(event, AgentEvent::Steer { .. }) {
-                self.job.told.fetch_add(1, Ordering::Relaxed);
+                self.job.seen().told += 1;
             }
             let event = self.job.clean_event(event);
             self.exec.event(&event);

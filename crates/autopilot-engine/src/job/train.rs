@@ -5,10 +5,11 @@
 //! stack was built. A member that breaks the stack is found by bisection; those before it are
 //! merged, those after it are tried again.
 
-use super::evidence::{NewFailures, RoundEvidence, SeenCommand};
+use super::evidence::evidence_of;
 use super::workshop::{blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
+use autopilot_core::evidence::NewFailures;
 use autopilot_host::fail;
 use autopilot_host::git::{
     Advanced, AttemptName, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
@@ -328,12 +329,8 @@ impl Job {
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
         let checks = self.checks(&top.commit, commands, Instant::now()).await?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            ..RoundEvidence::default()
-        };
-        let mut facts = self.facts_of_checks(&checks)?;
-        facts.answer = Some(self.keep(&evidence)?);
+        let evidence = evidence_of(&checks);
+        let mut facts = self.facts_of_checks(&checks, &evidence)?;
         let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
         facts.excuse(excused);
         if !reasons.is_empty() {

@@ -2,7 +2,7 @@
 //! controller.
 
 use super::asking::Question;
-use super::evidence::{RoundEvidence, SeenCommand};
+use super::evidence::evidence_of;
 use super::user_command;
 use super::workshop::For;
 use super::{Done, Job, JobError};
@@ -57,12 +57,7 @@ impl Job {
         let bench = self.proof_bench(&self.commit()?).await?;
         let check = self.command("uat", &line, &bench.dir, self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
-        let mut facts = self.facts_of_checks(checks)?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            ..RoundEvidence::default()
-        };
-        facts.answer = Some(self.keep(&evidence)?);
+        let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
         facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);
         if check.passed() {

@@ -23,14 +23,7 @@ pub struct Played {
 impl Played {
     /// A question from its metadata.
     pub fn new(dir: Utf8PathBuf, said: &Metadata, worktree: Option<(String, String)>) -> Played {
-        let exit = ExitFacts {
-            code: said.exit,
-            signal: said.signal,
-            timed_out: said.timed_out,
-            stuck: said.stuck,
-            lingered: said.lingered,
-        };
-        Played { dir, lane: said.lane, exit, worktree }
+        Played { dir, lane: said.lane, exit: said.exit, worktree }
     }
 
     /// The arguments with which Autopilot's own executable repeats the answer.

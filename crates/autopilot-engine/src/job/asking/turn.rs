@@ -11,9 +11,8 @@ use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
-    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, ExpectedLaunch,
-    LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
-    LaunchStdin, Network,
+    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExpectedLaunch, LaunchPlan,
+    LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
 use autopilot_host::exec::{Control, ProcessStdin};
@@ -64,12 +63,9 @@ impl Job {
         let config = self.agent.candidate(lane).clone();
         self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
-        let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
-        let servers = mcp_servers(&config)?;
         let session = question.session.as_deref();
         let max_usd = self.open_bill(&config, session).await?;
-        let asking = Asking { question, config: &config, sandbox, servers: &servers, max_usd };
-        let (plan, conversation) = self.launch_plan(&agent, &asking);
+        let (plan, conversation) = self.launch_plan(&agent, &config, question, max_usd)?;
         let log = self.log_name(self.stream_word(&config));
         let exec = self.open_exec(&self.clean(&question.prompt))?;
         self.describe_exec(&exec, &config, &log, session, None)?;
@@ -88,9 +84,11 @@ impl Job {
     fn launch_plan(
         &self,
         agent: &Agent,
-        asking: &Asking<'_>,
-    ) -> (LaunchPlan, Box<dyn Conversation>) {
-        let Asking { question, config, sandbox, servers, max_usd } = *asking;
+        config: &AgentConfig,
+        question: &Question<'_>,
+        max_usd: Option<f64>,
+    ) -> Result<(LaunchPlan, Box<dyn Conversation>), JobError> {
+        let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
         let prompt = self.clean(&question.prompt);
         let clean = |said: &Exchange| Exchange {
             prompt: self.clean(&said.prompt),
@@ -117,10 +115,10 @@ impl Job {
             disallowed_tools: &config.disallowed_tools,
             max_turns: config.max_turns,
             system_prompt: config.system_prompt.as_deref(),
-            mcp_servers: servers,
+            mcp_servers: &mcp_servers(config)?,
             fs: config.fs,
         };
-        (agent.launch(&ask), agent.conversation(ExpectedLaunch::from(&ask)))
+        Ok((agent.launch(&ask), agent.conversation(ExpectedLaunch::from(&ask))))
     }
 
     /// Runs the agent until its process has ended.
@@ -198,25 +196,17 @@ impl Job {
         talk: Talk<'_>,
         mut ran: ProcessResult,
     ) -> Result<AgentTurn, JobError> {
-        ran.lingered = talk.was_ended();
-        let was_ended_in_time = !ran.timed_out;
-        ran.timed_out |= talk.is_out_of_time();
+        ran.exit.lingered = talk.was_ended();
+        let was_ended_in_time = !ran.exit.timed_out;
+        ran.exit.timed_out |= talk.is_out_of_time();
         if let Some(played) = &ready.played {
             self.repeat_change(played, question.dir).await?;
-            (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
-            (ran.timed_out, ran.stuck) = (played.exit.timed_out, played.exit.stuck);
-            ran.lingered = played.exit.lingered;
+            ran.exit = played.exit;
         }
-        let ending = talk.finish(ExitFacts {
-            code: ran.code,
-            signal: ran.signal,
-            timed_out: ran.timed_out,
-            stuck: ran.stuck,
-            lingered: ran.lingered,
-        });
+        let ending = talk.finish(ran.exit);
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
-            ran.timed_out = false;
+            ran.exit.timed_out = false;
         }
         ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
         let Prepared { exec, config, log, .. } = ready;
@@ -261,13 +251,4 @@ impl Job {
             }
         }
     }
-}
-
-/// The facts an agent's launch depends on.
-struct Asking<'a> {
-    question: &'a Question<'a>,
-    config: &'a AgentConfig,
-    sandbox: LaunchSandbox,
-    servers: &'a [LaunchServer],
-    max_usd: Option<f64>,
 }
