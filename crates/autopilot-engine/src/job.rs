@@ -17,6 +17,7 @@ mod home;
 mod lend;
 mod mend;
 mod merge;
+pub mod opening;
 mod plan;
 mod process;
 mod pull_request;
@@ -40,6 +41,7 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
@@ -89,11 +91,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// The redactor of the run.
-    pub fn redactor(&self) -> Arc<Redactor> {
-        Arc::clone(&self.redactor)
-    }
-
     /// Reads a text from the journal by its hash.
     pub fn text(&self, hash: &str) -> Result<String, StoreError> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +206,8 @@ impl Job {
     /// Runs the attempt to its end and returns the word for the loop.
     pub async fn run(self) -> AttemptWord {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
-        let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());
+        let (name, step, cancel) =
+            (self.task.label().to_owned(), self.want.step, self.cancel.clone());
         player.began();
         let word = self.attempt().await;
         tokio::select! {
@@ -251,11 +249,6 @@ impl Job {
         // A cancelled attempt says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
         AttemptWord::Ended { outcome, facts: Box::new(facts) }
-    }
-
-    /// The name of the task in a recording.
-    pub(super) fn name_in_recording(&self) -> String {
-        self.task.label().to_owned()
     }
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {

@@ -3,6 +3,7 @@
 use super::asking::{AskedQuestion, Question};
 use super::change::{broken_rules, doubts};
 use super::conflict;
+use super::opening::{build_facts, work_status};
 use super::skill::Kit;
 use super::workshop::{Bench, For, blocking, seconds_now};
 use super::{Done, Job, JobError};
@@ -35,7 +36,7 @@ impl Job {
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit).await?;
         let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
-        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
+        let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let asked = self.ask::<Summary>(question).await;
         let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
         let captured = self.captured(&bench, &start, &spec, is_done).await;
@@ -161,17 +162,12 @@ impl Job {
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
-        let config = self.agent_config();
         let status = self.repo_status(bench, start);
         let build = Build {
-            task: spec,
             guidance: guidance.for_prompt(),
-            skills_known: &known,
-            repo_status: &status,
             last_review: review.as_deref(),
             validation: &validation.checks,
-            skills: config.skill_policy,
-            network: config.network,
+            ..build_facts(spec, self.agent_config(), &known, &status)
         };
         if self.want.step == Step::Build {
             return Ok(prompt::builder(&build, self.caps()));
@@ -213,13 +209,8 @@ impl Job {
     }
 
     fn repo_status(&self, bench: &Bench, start: &Start) -> String {
-        let mut text = format!(
-            "branch autopilot/{} at {}, based on {} of {}\n",
-            self.name_for_refs(),
-            bench.commit.short(),
-            start.base.short(),
-            self.run.base_branch
-        );
+        let branch = &self.run.base_branch;
+        let mut text = work_status(self.name_for_refs(), &bench.commit, &start.base, branch);
         if bench.commit != start.base {
             text.push_str("the worktree holds the changes of the work so far\n");
         }

@@ -5,6 +5,7 @@ use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, note_work, notes_of};
 use super::change::doubts;
 use super::conflict;
+use super::opening::{asking_spec, with_named_skill, workflow_facts};
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
@@ -37,16 +38,13 @@ impl Job {
         let kit = self.kit(&TaskSpec::default(), &tip).await?;
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
-            task: &goal.text,
             carry: carry.summary.as_deref(),
             refuted: carry.refuted.as_ref().map(|(why, ran)| Refuted { why, ran }),
             faults: &carry.faults,
-            rules: &rules,
-            skills_known: &known,
-            schema: Workflow::SCHEMA_JSON,
+            ..workflow_facts(&goal, &rules, &known)
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
@@ -88,7 +86,7 @@ impl Job {
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit).await?;
-        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
+        let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
@@ -156,7 +154,7 @@ impl Job {
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip).await?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
         let AskedQuestion { mut facts, answer, .. } =
             self.ask_by::<Completion, _>(question, read).await?;
@@ -296,18 +294,10 @@ impl Job {
         Ok(Some((why.to_owned(), shown.new_failures(&known).cloned().collect())))
     }
 
-    /// The prompt with the skill of this name, if there is one.
-    async fn with_skills_of(
-        &self,
-        prompt: String,
-        commit: &autopilot_host::git::Oid,
-    ) -> Result<String, JobError> {
-        let spec = TaskSpec {
-            goal: prompt.lines().next().unwrap_or_default().to_owned(),
-            ..TaskSpec::default()
-        };
-        let kit = self.kit_of(self.agent_config(), &spec, commit).await?;
-        if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
+    /// The prompt with the skill named in its first line, if there is one.
+    async fn with_named_skill(&self, prompt: String, commit: &Oid) -> Result<String, JobError> {
+        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), commit).await?;
+        with_named_skill(prompt, &kit, self.caps())
     }
 }
 

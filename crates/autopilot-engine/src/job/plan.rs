@@ -2,10 +2,11 @@
 //! into tasks. A plan takes effect only when it keeps every rule.
 
 use super::asking::{AskedQuestion, Question, refused};
+use super::opening::{based_on, plan_prompt};
 use super::workshop::{For, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
-use autopilot_agents::answer::{AgentAnswer, read_plan};
+use autopilot_agents::answer::read_plan;
 use autopilot_core::config::{Mode, Role, WorkBy};
 use autopilot_core::event::{Facts, Outcome, TaskEntry};
 use autopilot_core::guard::is_denied;
@@ -55,38 +56,20 @@ impl Job {
         let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
         let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
         let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
-        let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
-        let config = &self.context.config;
-        let commands = config.commands.all(&whole.spec.commands);
-        let taken: Vec<String> = rules.taken.keys().cloned().collect();
-        let rejected = self.rejection();
         let kit = self.kit(&whole.spec, &tip).await?;
-        let (skills_known, skills_asked) = (kit.listed(self.skill_policy()), kit.asked_names());
         let expands = self.task.parent.map(|_| prompt::Expand {
             title: &whole.spec.title,
             goal: &whole.spec.goal,
             acceptance: &whole.spec.acceptance,
         });
-        let prompt = prompt::plan(
-            &prompt::PlanPrompt {
-                body: &whole.text,
-                constraints: &whole.spec.constraints,
-                allowed_paths: &whole.spec.allowed_paths,
-                deny_paths: &rules.deny_paths,
-                repo_status: &status,
-                tree: &tree,
-                commands: &commands,
-                commands_allowed: config.plan.commands,
-                tasks_max: rules.tasks_max,
-                rejected: rejected.as_deref(),
-                skills_known: &skills_known,
-                skills_asked: &skills_asked,
-                expands,
-                taken: &taken,
-                schema: Plan::SCHEMA_JSON,
-            },
-            self.caps(),
-        );
+        let rest = prompt::PlanPrompt {
+            repo_status: &based_on(&tip, &self.run.base_branch),
+            tree: &tree,
+            rejected: self.rejection(),
+            expands,
+            ..Default::default()
+        };
+        let prompt = plan_prompt(&self.context.config, whole, rules, &kit, rest);
         let question = Question::reading(prompt, &bench.dir);
         self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, rules)).await
     }
@@ -228,9 +211,9 @@ impl Job {
     }
 
     /// Why a person rejected the last plan.
-    fn rejection(&self) -> Option<String> {
+    fn rejection(&self) -> Option<&str> {
         let reason = self.task.reasons.iter().find(|reason| reason.step == Step::ApprovePlan)?;
-        Some(reason.text.clone())
+        Some(&reason.text)
     }
 
     fn rules(&self, whole: &TaskSpec) -> Result<PlanRules, JobError> {

@@ -1,6 +1,7 @@
 //! PULL_REQUEST: opens or updates a pull request for the pushed branch. When that fails, its text
 //! is left in a file, beside the patch and the bundle.
 
+use super::push::file_notes;
 use super::{Done, Job, JobError};
 use crate::begin::costs_unknown;
 use autopilot_core::event::{Facts, Outcome};
@@ -142,9 +143,7 @@ impl Job {
         let base = Oid::parse(&self.run.base)?;
         let stem = ref_component(&self.run.id);
         let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch)?;
-        let mut notes = vec![format!("patch: {}", files.patch.display())];
-        notes.extend(files.bundle.map(|bundle| format!("bundle: {}", bundle.display())));
-        Ok(notes)
+        Ok(file_notes(&files))
     }
 }
 

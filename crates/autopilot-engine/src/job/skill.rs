@@ -7,6 +7,7 @@ use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
 use autopilot_core::config::{AgentConfig, Mode, Role, SkillPolicy};
 use autopilot_core::plan::{Plan, PlanTask};
+use autopilot_core::prompt::Caps;
 use autopilot_core::skill::{self, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
@@ -48,7 +49,7 @@ impl Job {
             &context.variables,
         );
         let shelf = blocking(move || shelf(&places)).await?;
-        Ok(Kit { shelf, asked: spec.asked_skills(), mode: self.agent_config().mode })
+        Ok(Kit::new(shelf, spec, self.agent_config().mode))
     }
 
     /// Starts watching what an agent does; the meaning of silence depends on the agent.
@@ -78,12 +79,6 @@ impl Job {
         }
     }
 
-    /// The prompt with the skills that the task names.
-    pub(super) fn with_skills(&self, prompt: String, kit: &Kit) -> Result<String, JobError> {
-        let wanted = kit.wanted()?;
-        Ok(skill::give(prompt, &wanted, kit.mode, self.caps()))
-    }
-
     /// The skills the builder reports to have used, beside those it was seen using. `summary` is
     /// redacted already.
     pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
@@ -107,6 +102,16 @@ impl Job {
 }
 
 impl Kit {
+    /// The skills on a shelf, for an agent of this mode that works on a task.
+    pub fn new(shelf: Shelf, spec: &TaskSpec, mode: Mode) -> Kit {
+        Kit { shelf, asked: spec.asked_skills(), mode }
+    }
+
+    /// The prompt with the skills that the task names.
+    pub fn give(&self, prompt: String, caps: Caps) -> Result<String, JobError> {
+        Ok(skill::give(prompt, &self.wanted()?, self.mode, caps))
+    }
+
     fn wanted(&self) -> Result<Vec<WantedSkill<'_>>, JobError> {
         self.shelf.wanted(&self.asked, self.mode).map_err(JobError::Skill)
     }

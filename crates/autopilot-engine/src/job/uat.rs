@@ -54,7 +54,7 @@ impl Job {
             let why = "no `uat` command is configured".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };
-        let bench = self.proof_bench(&self.commit()?).await?;
+        let bench = self.proof_bench(&self.commit()?, self.began).await?;
         let check = self.command("uat", &line, &bench.dir, self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;

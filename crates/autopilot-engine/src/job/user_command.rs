@@ -136,7 +136,8 @@ impl Job {
             timeout,
             write: Vec::new(),
         };
-        let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
+        let show = |_, line: &str, _| self.show_output(line);
+        let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
         Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false })
     }
 }

@@ -84,7 +84,7 @@ impl Job {
                 break;
             }
             // Each command gets the commit as it is, not as the command before left it.
-            let bench = self.proof_bench_since(commit, since).await?;
+            let bench = self.proof_bench(commit, since).await?;
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
             if name == user_command::FORMAT {

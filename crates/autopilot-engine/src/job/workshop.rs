@@ -136,13 +136,9 @@ impl Bench {
 }
 
 impl Job {
-    /// A directory with exactly this commit that no agent has ever written to.
-    pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
-        self.proof_bench_since(commit, self.began).await
-    }
-
-    /// A directory for a gate, with the step's time counted from `since`.
-    pub(super) async fn proof_bench_since(
+    /// A directory with exactly this commit that no agent has ever written to. The step's time is
+    /// counted from `since`.
+    pub(super) async fn proof_bench(
         &self,
         commit: &Oid,
         since: Instant,

@@ -217,7 +217,7 @@ impl Job {
     /// The recorded answer that replaces the agent in a replay, whichever agent gave it.
     fn recorded(&self) -> Result<Option<Played>, JobError> {
         let Some(player) = &self.context.player else { return Ok(None) };
-        let (name, step) = (self.name_in_recording(), self.want.step);
+        let (name, step) = (self.task.label().to_owned(), self.want.step);
         let played = player.next(&name, step);
         played.map(Some).ok_or(JobError::NotRecorded { name, step })
     }
