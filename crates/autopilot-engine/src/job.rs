@@ -68,6 +68,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
+use workshop::blocking;
 
 /// Everything the jobs of a run share.
 pub struct Context {
@@ -219,7 +220,7 @@ impl Job {
     }
 
     async fn attempt(mut self) -> AttemptWord {
-        let done = match self.look_at_whole().await {
+        let done = match self.look_at_whole() {
             Ok(()) => self.step_with_ports().await,
             Err(error) => Err(error),
         };
@@ -258,13 +259,12 @@ impl Job {
     }
 
     /// For the run itself, the work under test is the tip of its branch.
-    async fn look_at_whole(&mut self) -> Result<(), JobError> {
+    fn look_at_whole(&mut self) -> Result<(), JobError> {
         if self.task.parent.is_some() || self.want.step == Step::Preflight {
             return Ok(());
         }
-        let tip = self.tip().await?;
-        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
-        let tree = workshop::blocking(move || hub.tree_of(&commit)).await?;
+        let tip = self.tip()?;
+        let tree = blocking(|| self.context.workshop.hub.tree_of(&tip))?;
         self.task.base = Some(self.run.base.clone());
         self.task.commit = Some(tip.to_string());
         self.task.tree = Some(tree.to_string());
@@ -275,7 +275,7 @@ impl Job {
         match self.want.step {
             Step::Preflight => self.preflight().await,
             Step::Plan => self.plan().await,
-            Step::Schedule => self.schedule().await,
+            Step::Schedule => self.schedule(),
             Step::Workflow => self.workflow().await,
             Step::WorkflowStep => self.workflow_step().await,
             Step::Completion => self.completion().await,
@@ -285,8 +285,8 @@ impl Job {
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
             Step::Merge => self.merge().await,
-            Step::Push => self.push().await,
-            Step::PullRequest => self.pull_request().await,
+            Step::Push => blocking(|| self.push()),
+            Step::PullRequest => blocking(|| self.pull_request()),
             Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
                 Err(JobError::NoJob { step: self.want.step })
             }
@@ -317,7 +317,7 @@ impl Job {
         self.body(&self.task.spec.body)
     }
 
-    /// What a task's specification is kept as, by its hash.
+    /// Reads a specification by its hash, in the form in which it was kept.
     fn body<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, JobError> {
         serde_json::from_str(&self.context.text(hash)?).map_err(JobError::Spec)
     }

@@ -5,7 +5,7 @@ use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::opening::{build_facts, work_status};
 use super::skill::Kit;
-use super::workshop::{Bench, For, blocking, seconds_now};
+use super::workshop::{Bench, For, Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
@@ -32,9 +32,9 @@ pub struct Start {
 impl Job {
     pub(super) async fn build(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let start = self.start().await?;
+        let start = self.start()?;
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
-        let kit = self.kit(&spec, &start.commit).await?;
+        let kit = self.kit(&spec, &start.commit)?;
         let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
         let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let asked = self.ask::<Summary>(question).await;
@@ -58,7 +58,7 @@ impl Job {
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));
-        let against = self.weighed_change(&mut facts, &start, &capture, &spec).await?;
+        let against = self.weighed_change(&mut facts, &start, &capture, &spec)?;
         Ok((Outcome::weighed(&against), facts))
     }
 
@@ -72,13 +72,13 @@ impl Job {
     ) -> Result<Capture, JobError> {
         let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
         // Capture before judging: whatever the agent wrote must be reachable.
-        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
+        let capture = bench.capture(self.name_for_refs(), &self.id_for_refs(self.want.id))?;
         self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
         formatted.map(|()| capture)
     }
 
     /// Puts the captured work into the facts, and returns what speaks against it.
-    pub(super) async fn weighed_change(
+    pub(super) fn weighed_change(
         &self,
         facts: &mut Facts,
         start: &Start,
@@ -89,7 +89,7 @@ impl Job {
         let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
         // Otherwise no step looks at the change before it is merged.
         if self.task.pipeline.place(Step::Validate).is_none() {
-            let found = self.looked_at(&start.base, &capture.tree, spec).await?;
+            let found = self.findings_in(&start.base, &capture.tree, spec)?;
             against.extend(broken_rules(&found));
             facts.notes.extend(doubts(&found));
         }
@@ -98,23 +98,19 @@ impl Job {
 
     /// The start of an attempt: the run's branch with the work so far, from the last round or from
     /// an interrupted attempt.
-    pub(super) async fn start(&self) -> Result<Start, JobError> {
-        let hub = self.context.workshop.hub.clone();
-        let branch = format!("refs/heads/{}", self.run.branch);
-        let first = Oid::parse(&self.run.base)?;
-        let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
-        let done = self.task.commit.clone();
-        let identity = self.context.workshop.repo.identity.clone();
+    pub(super) fn start(&self) -> Result<Start, JobError> {
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let task = self.name_for_refs();
         // A replayed attempt repeats all of its recorded work, however early it was interrupted.
         let left = self.task.cut_short.iter().rev().filter(|_| self.context.player.is_none());
         let cut_short: Vec<_> = left.map(|id| self.id_for_refs(*id)).collect();
-        blocking(move || -> Result<Start, GitError> {
-            let tip = hub.resolve(&branch)?.unwrap_or(first);
+        let tip = self.tip()?;
+        blocking(|| -> Result<Start, GitError> {
             // An attempt that was interrupted before any change left nothing; the work of the one
             // before it still counts.
             let mut adopted = None;
             for id in &cut_short {
-                adopted = hub.resolve(&AttemptName { task: &task, id }.salvage_ref())?;
+                adopted = hub.resolve(&AttemptName { task, id }.salvage_ref())?;
                 if adopted.is_some() {
                     break;
                 }
@@ -122,31 +118,30 @@ impl Job {
             let note = adopted.as_ref().map(|commit| {
                 format!("continued the work of an interrupted attempt ({})", commit.short())
             });
-            let done = done.as_deref().map(Oid::parse).transpose()?;
+            let done = self.task.commit.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
                 return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
             };
             // Ask the hub where the work is based: an interrupted attempt has recorded nothing.
-            let known = base.as_deref().map(Oid::parse).transpose()?;
+            let known = self.task.base.as_deref().map(Oid::parse).transpose()?;
             let base = hub.merge_base(&work, &tip)?.or(known).unwrap_or_else(|| tip.clone());
             if base == tip {
                 return Ok(Start { base, commit: work, note, conflicts: None });
             }
             // Other tasks were merged meanwhile: rebase the work if git can do it alone.
-            match replay(&hub, &base, &work, &tip, seconds_now())? {
+            match replay(hub, &base, &work, &tip, seconds_now())? {
                 RebaseOutcome::Onto(moved) => {
                     Ok(Start { base: tip, commit: moved, note, conflicts: None })
                 }
                 // Otherwise the agent resolves the conflicts on top of the branch, so that its
                 // result merges.
                 RebaseOutcome::Conflict { .. } => {
-                    let carried = carry(&hub, &work, &tip, &identity, seconds_now())?;
+                    let carried = carry(hub, &work, &tip, &repo.identity, seconds_now())?;
                     let (commit, conflicts) = (carried.commit, carried.conflicts);
                     Ok(Start { base: tip, commit, note, conflicts })
                 }
             }
         })
-        .await
     }
 
     fn build_prompt(

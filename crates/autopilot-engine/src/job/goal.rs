@@ -21,7 +21,7 @@ use autopilot_core::workflow::{
     self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, Refuted, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep, past_steps,
 };
-use autopilot_host::git::{ChangedPath, GitError, Oid};
+use autopilot_host::git::{ChangedPath, Conflicts, GitError, Oid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -31,11 +31,11 @@ const TITLE_CHARS_MAX: usize = 80;
 impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
         let goal: PlanBody = self.body(&self.task.spec.body)?;
-        let tip = self.tip().await?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let carry = self.carry()?;
         let rules = self.workflow_rules();
-        let kit = self.kit(&TaskSpec::default(), &tip).await?;
+        let kit = self.kit(&TaskSpec::default(), &tip)?;
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
             carry: carry.summary.as_deref(),
@@ -44,7 +44,7 @@ impl Job {
             ..workflow_facts(&goal, &rules, &known)
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_named_skill(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
@@ -71,8 +71,8 @@ impl Job {
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = self.start().await?;
-        let left_behind = self.left_behind(&start).await?;
+        let start = self.start()?;
+        let left_behind = self.left_behind(&start)?;
         let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let results = self.past_results()?;
@@ -85,7 +85,7 @@ impl Job {
             left_behind: left_behind.as_deref(),
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
-        let kit = self.kit(&body.spec, &start.commit).await?;
+        let kit = self.kit(&body.spec, &start.commit)?;
         let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
@@ -101,7 +101,7 @@ impl Job {
         facts.notes.extend(notes_of(&capture));
         facts.answer = Some(self.context.texts.put(&self.clean(&turn.ending.answer))?);
         let outcome = if is_done {
-            let against = self.weighed_change(&mut facts, &start, &capture, &body.spec).await?;
+            let against = self.weighed_change(&mut facts, &start, &capture, &body.spec)?;
             Outcome::weighed(&against)
         } else {
             note_work(&mut facts, &start, &capture);
@@ -112,18 +112,16 @@ impl Job {
     }
 
     /// A sentence for an agent whose session remembers work that is not in the directory.
-    async fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
+    fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
         let Some(conflicts) = &start.conflicts else { return Ok(None) };
-        let workshop = self.context.workshop.clone();
-        let (ours, theirs) = (conflicts.ours.clone(), conflicts.theirs.clone());
-        let paths = blocking(move || -> Result<Vec<String>, GitError> {
-            let Some(base) = workshop.hub.merge_base(&theirs, &ours)? else {
-                return Ok(Vec::new());
-            };
-            let change = workshop.change(&base, &theirs)?;
+        let Conflicts { ours, theirs, .. } = conflicts;
+        let workshop = &self.context.workshop;
+        let paths = blocking(|| -> Result<Vec<String>, GitError> {
+            let Some(base) = workshop.hub.merge_base(theirs, ours)? else { return Ok(Vec::new()) };
+            let change = workshop.change(&base, theirs)?;
             Ok(change.paths.iter().map(ChangedPath::display).collect())
-        });
-        Ok(Some(conflict::left_behind(conflicts, &paths.await?)))
+        })?;
+        Ok(Some(conflict::left_behind(conflicts, &paths)))
     }
 
     /// The model that the workflow named for this step, if that model is in use, and its agent.
@@ -136,12 +134,12 @@ impl Job {
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
         let goal: PlanBody = self.body(&self.task.spec.body)?;
-        let tip = self.tip().await?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let (workflow, results) = iteration(self.past_results()?, self.task.round);
         let evidence = self.evidence(Step::Validate)?;
         let base = Oid::parse(&self.run.base)?;
-        let found = doubts(&self.looked_at(&base, &tip, &TaskSpec::default()).await?);
+        let found = doubts(&self.findings_in(&base, &tip, &TaskSpec::default())?);
         let rules = self.workflow_rules();
         let facts = CompletionPrompt {
             task: &goal.text,
@@ -154,7 +152,7 @@ impl Job {
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_named_skill(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
         let AskedQuestion { mut facts, answer, .. } =
             self.ask_by::<Completion, _>(question, read).await?;
@@ -295,8 +293,8 @@ impl Job {
     }
 
     /// The prompt with the skill named in its first line, if there is one.
-    async fn with_named_skill(&self, prompt: String, commit: &Oid) -> Result<String, JobError> {
-        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), commit).await?;
+    fn with_named_skill(&self, prompt: String, commit: &Oid) -> Result<String, JobError> {
+        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), commit)?;
         with_named_skill(prompt, &kit, self.caps())
     }
 }

@@ -29,13 +29,12 @@ impl Job {
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
         let work = self.work(tree)?;
-        if work.is_empty().await? {
+        if work.is_empty()? {
             let why = "there is nothing to merge".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
-        let committing = work.clone();
-        let commit = match blocking(move || committing.commit()).await? {
-            EarlierMerge::Merged(commit) => return work.published(commit, Facts::default()).await,
+        let commit = match blocking(|| work.commit())? {
+            EarlierMerge::Merged(commit) => return work.published(&commit, Facts::default()),
             EarlierMerge::Waits(commit) => commit,
         };
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
@@ -46,7 +45,7 @@ impl Job {
         let (of, cancel) = (work.of.clone(), self.cancel.clone());
         let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
         match self.integrate(request).await? {
-            MergeVerdict::Merged(facts) => work.published(commit, *facts).await,
+            MergeVerdict::Merged(facts) => work.published(&commit, *facts),
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
             MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
@@ -54,7 +53,7 @@ impl Job {
         }
     }
 
-    fn work(&self, tree: &str) -> Result<MergeWork, JobError> {
+    fn work(&self, tree: &str) -> Result<MergeWork<'_>, JobError> {
         let spec = self.spec()?;
         let start = Oid::parse(&self.run.base)?;
         let base = self.task.base.as_deref().map(Oid::parse).transpose()?;
@@ -68,7 +67,7 @@ impl Job {
             tree: Oid::parse(tree)?,
         };
         let message = message(&spec.title, &spec.goal);
-        Ok(MergeWork { of, workshop: self.context.workshop.clone(), message })
+        Ok(MergeWork { of, workshop: &self.context.workshop, message })
     }
 
     fn conflicted(&self, conflicts: &Conflicts) -> Result<Done, JobError> {
@@ -85,10 +84,9 @@ impl Job {
 }
 
 /// A task's result, where it is committed, and the message of its commit.
-#[derive(Clone)]
-struct MergeWork {
+struct MergeWork<'a> {
     of: MergeTask,
-    workshop: Workshop,
+    workshop: &'a Workshop,
     message: String,
 }
 
@@ -98,12 +96,10 @@ enum EarlierMerge {
     Waits(Oid),
 }
 
-impl MergeWork {
+impl MergeWork<'_> {
     /// Returns whether the tree equals the base.
-    async fn is_empty(&self) -> Result<bool, JobError> {
-        let (hub, base) = (self.workshop.hub.clone(), self.of.base.clone());
-        let tree = blocking(move || hub.tree_of(&base)).await?;
-        Ok(tree == self.of.tree)
+    fn is_empty(&self) -> Result<bool, JobError> {
+        Ok(blocking(|| self.workshop.hub.tree_of(&self.of.base))? == self.of.tree)
     }
 
     /// The task's commit on its branch.
@@ -133,15 +129,14 @@ impl MergeWork {
         Ok(EarlierMerge::Waits(committed.commit))
     }
 
-    async fn published(self, commit: Oid, mut facts: Facts) -> Result<Done, JobError> {
+    fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {
         facts.commit = Some(commit.to_string());
-        let notes = blocking(move || self.publish()).await?;
-        facts.notes.extend(notes);
+        facts.notes.extend(blocking(|| self.publish())?);
         Ok((Outcome::Passed, facts))
     }
 
     fn publish(&self) -> Result<Vec<String>, JobError> {
-        let Workshop { hub, repo, queue, .. } = &self.workshop;
+        let Workshop { hub, repo, queue, .. } = self.workshop;
         let _one_at_a_time = queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
         for name in [&task_branch(&self.of.task), &self.of.branch] {

@@ -3,7 +3,7 @@
 
 use super::asking::{AskedQuestion, Question, refused};
 use super::opening::{based_on, plan_prompt};
-use super::workshop::{For, blocking, seconds_now};
+use super::workshop::{For, Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::answer::read_plan;
@@ -31,7 +31,7 @@ impl Job {
         let rules = self.rules(&whole.spec)?;
         if let Some(given) = self.given_plan()? {
             return match parse_plan(&given, &rules) {
-                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()).await,
+                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()),
                 Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
@@ -41,7 +41,7 @@ impl Job {
             format!("the planner's first answer had problems ({count}); asked again")
         }));
         match answer {
-            Ok((plan, checked)) => self.planned(&plan, checked, facts).await,
+            Ok((plan, checked)) => self.planned(&plan, checked, facts),
             Err(unanswered) => Ok((unanswered.refused(REFUSED), facts)),
         }
     }
@@ -51,12 +51,11 @@ impl Job {
         whole: &PlanBody,
         rules: &PlanRules,
     ) -> Result<AskedQuestion<(Plan, CheckedPlan)>, JobError> {
-        let tip = self.tip().await?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
-        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
-        let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
+        let listing = blocking(|| list_paths(&self.context.workshop.hub, &tip, PATHS_MAX))?;
         let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
-        let kit = self.kit(&whole.spec, &tip).await?;
+        let kit = self.kit(&whole.spec, &tip)?;
         let expands = self.task.parent.map(|_| prompt::Expand {
             title: &whole.spec.title,
             goal: &whole.spec.goal,
@@ -74,13 +73,13 @@ impl Job {
         self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, rules)).await
     }
 
-    async fn planned(
+    fn planned(
         &self,
         plan: &Plan,
         checked: CheckedPlan,
         mut facts: Facts,
     ) -> Result<Done, JobError> {
-        let kit = self.kit(&self.plan_body()?.spec, &self.tip().await?).await?;
+        let kit = self.kit(&self.plan_body()?.spec, &self.tip()?)?;
         facts.notes.extend(kit.left_out(plan, self.builder_mode()));
         self.keep_answer(&mut facts, plan, Some(&self.plan_name()))?;
         facts.notes.extend(checked.notes);
@@ -95,7 +94,7 @@ impl Job {
     }
 
     /// Turns the plan, or a person's edited version of it, into tasks.
-    pub(super) async fn schedule(&self) -> Result<Done, JobError> {
+    pub(super) fn schedule(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
         let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
@@ -109,8 +108,8 @@ impl Job {
         };
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
-        facts.notes.extend(self.keep_test_plan(&plan, &rules).await?);
-        let kit = self.kit(&whole.spec, &self.tip().await?).await?;
+        facts.notes.extend(self.keep_test_plan(&plan, &rules)?);
+        let kit = self.kit(&whole.spec, &self.tip()?)?;
         let mode = self.builder_mode();
         // The planner's own plan was noted when it arrived.
         facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
@@ -152,11 +151,7 @@ impl Job {
     }
 
     /// Commits the planner's test plan to the run's branch; the checkout is not touched.
-    async fn keep_test_plan(
-        &self,
-        plan: &Plan,
-        rules: &PlanRules,
-    ) -> Result<Option<String>, JobError> {
+    fn keep_test_plan(&self, plan: &Plan, rules: &PlanRules) -> Result<Option<String>, JobError> {
         let whole = plan.test_plan.as_deref().filter(|_| self.task.parent.is_none());
         let Some(text) = whole.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
         if is_denied(TEST_PLAN, &rules.deny_paths) {
@@ -164,26 +159,19 @@ impl Job {
             return Ok(Some(note));
         }
         let text = format!("{}\n", self.clean(text).trim_end());
-        let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
-        let (run, branch) = (self.run.id.clone(), self.run.branch.clone());
-        let (start, attempt) = (Oid::parse(&self.run.base)?, self.want.id.to_string());
-        let kept = blocking(move || {
-            commit_document(
-                &hub,
-                &DocumentRequest {
-                    run: &run,
-                    attempt: AttemptName { task: "plan", id: &attempt },
-                    onto: &branch,
-                    start: &start,
-                    path: TEST_PLAN,
-                    text: &text,
-                    message: "Test plan",
-                    identity: &repo.identity,
-                    now: seconds_now(),
-                },
-            )
-        })
-        .await?;
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let document = DocumentRequest {
+            run: &self.run.id,
+            attempt: AttemptName { task: "plan", id: &self.want.id.to_string() },
+            onto: &self.run.branch,
+            start: &Oid::parse(&self.run.base)?,
+            path: TEST_PLAN,
+            text: &text,
+            message: "Test plan",
+            identity: &repo.identity,
+            now: seconds_now(),
+        };
+        let kept = blocking(|| commit_document(hub, &document))?;
         let taken = || format!("the test plan was not committed: the path {TEST_PLAN} is taken");
         Ok(kept.is_none().then(taken))
     }
@@ -221,10 +209,11 @@ impl Job {
     }
 
     /// The tip of the run's branch.
-    pub(super) async fn tip(&self) -> Result<Oid, JobError> {
-        let hub = self.context.workshop.hub.clone();
+    pub(super) fn tip(&self) -> Result<Oid, JobError> {
         let name = format!("refs/heads/{}", self.run.branch);
-        let start = Oid::parse(&self.run.base)?;
-        blocking(move || Ok::<_, JobError>(hub.resolve(&name)?.unwrap_or(start))).await
+        match blocking(|| self.context.workshop.hub.resolve(&name))? {
+            Some(tip) => Ok(tip),
+            None => Ok(Oid::parse(&self.run.base)?),
+        }
     }
 }

@@ -23,12 +23,7 @@ use std::collections::BTreeMap;
 const CHECKED_MAX: usize = 500;
 
 impl Job {
-    pub(super) async fn pull_request(&self) -> Result<Done, JobError> {
-        // This thread waits for the forge; the loop's other tasks move to another one.
-        tokio::task::block_in_place(|| self.pull_request_blocking())
-    }
-
-    fn pull_request_blocking(&self) -> Result<Done, JobError> {
+    pub(super) fn pull_request(&self) -> Result<Done, JobError> {
         let draft = self.draft()?;
         let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);

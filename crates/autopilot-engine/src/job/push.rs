@@ -19,12 +19,7 @@ const NETWORK_DELAYS: [Duration; 5] = [
 ];
 
 impl Job {
-    pub(super) async fn push(&self) -> Result<Done, JobError> {
-        // This thread waits for git; the loop's other tasks move to another one.
-        tokio::task::block_in_place(|| self.push_blocking())
-    }
-
-    fn push_blocking(&self) -> Result<Done, JobError> {
+    pub(super) fn push(&self) -> Result<Done, JobError> {
         let workshop = &self.context.workshop;
         let tries = self.context.config.retries(self.want.step) as usize;
         let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();

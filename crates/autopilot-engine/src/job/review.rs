@@ -14,7 +14,7 @@ use autopilot_host::git::{GitChange, LineFact};
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let change = self.change().await?;
+        let change = self.change()?;
         let evidence = self.evidence(Step::Validate)?;
         let built = if self.task.round > 1 { Step::Fix } else { Step::Build };
         let claimed = self.answer_of(built)?;

@@ -24,16 +24,16 @@ pub struct Kit {
 
 impl Job {
     /// The kit for the builder: this job's agent if it builds, or else the default builder.
-    pub(super) async fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
+    pub(super) fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
         let builder = match self.role() {
             Role::Builder => self.agent_config(),
             Role::Reviewer | Role::Planner => self.context.config.agent(Role::Builder),
         };
-        self.kit_of(builder, spec, commit).await
+        self.kit_of(builder, spec, commit)
     }
 
     /// The kit for one agent, in its own environment.
-    pub(super) async fn kit_of(
+    pub(super) fn kit_of(
         &self,
         agent: &AgentConfig,
         spec: &TaskSpec,
@@ -48,7 +48,7 @@ impl Job {
             Some(agent),
             &context.variables,
         );
-        let shelf = blocking(move || shelf(&places)).await?;
+        let shelf = blocking(|| shelf(&places))?;
         Ok(Kit::new(shelf, spec, self.agent_config().mode))
     }
 

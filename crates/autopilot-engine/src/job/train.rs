@@ -6,7 +6,7 @@
 //! merged, those after it are tried again.
 
 use super::evidence::evidence_of;
-use super::workshop::{blocking, seconds_now};
+use super::workshop::{Workshop, blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::NewFailures;
@@ -231,11 +231,12 @@ impl Job {
             return Ok(Pass::Left);
         }
         dismiss_unwanted(members);
-        let Some(first) = members.first() else { return Ok(Pass::On) };
-        let first = first.request.of.clone();
+        let Workshop { hub, repo, .. } = &self.context.workshop;
         let requests: Vec<MergeRequest> =
             members.iter().map(|member| member.request.clone()).collect();
-        let stack = self.stack(&first, &requests).await?;
+        let Some(first) = requests.first() else { return Ok(Pass::On) };
+        let track = || first.of.track(repo);
+        let stack = blocking(|| stack(&track(), hub, &requests))?;
         if let Some(conflicts) = stack.clash {
             members.remove(0).tell(MergeVerdict::Conflict(conflicts));
             return Ok(Pass::On);
@@ -248,48 +249,13 @@ impl Job {
             return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
         }
         if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
-            let (from, to) = (stack.from.clone(), top.commit.clone());
-            match self.on_track(first, move |track, hub| track.advance(hub, &from, &to)).await? {
+            match blocking(|| track().advance(hub, &stack.from, &top.commit))? {
                 Advanced::Moved(_) => {}
                 Advanced::Lost => return Ok(Pass::Lost),
             }
         }
-        self.tell_all(members, &stack, proof).await?;
+        self.tell_all(members, &stack, proof);
         Ok(Pass::On)
-    }
-
-    /// Stacks as many members as possible. A member that conflicts with an earlier one waits for
-    /// the result of that one.
-    async fn stack(
-        &self,
-        first: &MergeTask,
-        requests: &[MergeRequest],
-    ) -> Result<TrainStack, JobError> {
-        let requests = requests.to_vec();
-        self.on_track(first.clone(), move |track, hub| -> Result<TrainStack, JobError> {
-            let mut cars: Vec<Candidate> = Vec::new();
-            let from = track.tip(hub)?;
-            for MergeRequest { of, commit, .. } in &requests {
-                let onto = cars.last().map_or(&from.commit, |car| &car.commit);
-                let message = format!("Merge task {}", of.task);
-                let wagon = Wagon { attempt: of.attempt(), commit, message: &message };
-                match track.couple(hub, onto, &wagon)? {
-                    Coupled::On(car) => {
-                        if *onto == of.base && car.tree != of.tree {
-                            let why = "the merged tree is not the one that was validated";
-                            return Err(JobError::Internal(why));
-                        }
-                        cars.push(car);
-                    }
-                    Coupled::Conflict(conflicts) if cars.is_empty() => {
-                        return Ok(TrainStack { from, cars, clash: Some(conflicts) });
-                    }
-                    Coupled::Conflict(_) => break,
-                }
-            }
-            Ok(TrainStack { from, cars, clash: None })
-        })
-        .await
     }
 
     /// The longest proven prefix; `None` when the job was cancelled.
@@ -339,53 +305,54 @@ impl Job {
         Ok(Looked { reasons, facts })
     }
 
-    async fn tell_all(
-        &self,
-        members: &mut Vec<Waiting>,
-        stack: &TrainStack,
-        proof: Proof,
-    ) -> Result<(), JobError> {
+    fn tell_all(&self, members: &mut Vec<Waiting>, stack: &TrainStack, proof: Proof) {
         let merged: Vec<Waiting> = members.drain(..proof.good).collect();
         for member in merged {
             let facts = proof.shown.as_ref().map(|looked| looked.facts.clone()).unwrap_or_default();
             member.tell(MergeVerdict::Merged(Box::new(facts)));
         }
-        let Some(bad) = proof.bad else { return Ok(()) };
+        let Some(bad) = proof.bad else { return };
         let before = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last));
-        let before = before.map_or(&stack.from.commit, |car| &car.commit).clone();
+        let before = before.map_or(&stack.from.commit, |car| &car.commit);
         let culprit = members.remove(0);
-        let (of, base) = (culprit.request.of.clone(), culprit.request.of.base.clone());
-        let merged = self.on_track(of, move |track, hub| track.merged_between(hub, &base, &before));
-        let others = match merged.await {
-            Ok(others) => others,
-            Err(error) => {
-                culprit.tell(MergeVerdict::Trouble(Arc::new(error)));
-                return Ok(());
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let of = &culprit.request.of;
+        let verdict = match blocking(|| of.track(repo).merged_between(hub, &of.base, before)) {
+            Ok(others) => {
+                let (others, reasons) = (named(&others), bad.reasons.join("; "));
+                let why = format!("passes alone, fails together with {others}: {reasons}");
+                MergeVerdict::Broken { why, facts: Box::new(bad.facts) }
             }
+            Err(error) => MergeVerdict::Trouble(Arc::new(error)),
         };
-        let why = format!(
-            "passes alone, fails together with {}: {}",
-            named(&others),
-            bad.reasons.join("; ")
-        );
-        culprit.tell(MergeVerdict::Broken { why, facts: Box::new(bad.facts) });
-        Ok(())
+        culprit.tell(verdict);
     }
+}
 
-    /// Works on the run's branch, outside the loop's threads.
-    async fn on_track<T, E>(
-        &self,
-        of: MergeTask,
-        work: impl FnOnce(&Track<'_>, &Hub) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, JobError>
-    where
-        T: Send + 'static,
-        E: Send + 'static,
-        JobError: From<E>,
-    {
-        let workshop = self.context.workshop.clone();
-        blocking(move || work(&of.track(&workshop.repo), &workshop.hub)).await
+/// Stacks as many members as possible. A member that conflicts with an earlier one waits for the
+/// result of that one.
+fn stack(track: &Track<'_>, hub: &Hub, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
+    let mut cars: Vec<Candidate> = Vec::new();
+    let from = track.tip(hub)?;
+    for MergeRequest { of, commit, .. } in requests {
+        let onto = cars.last().map_or(&from.commit, |car| &car.commit);
+        let message = format!("Merge task {}", of.task);
+        let wagon = Wagon { attempt: of.attempt(), commit, message: &message };
+        match track.couple(hub, onto, &wagon)? {
+            Coupled::On(car) => {
+                if *onto == of.base && car.tree != of.tree {
+                    let why = "the merged tree is not the one that was validated";
+                    return Err(JobError::Internal(why));
+                }
+                cars.push(car);
+            }
+            Coupled::Conflict(conflicts) if cars.is_empty() => {
+                return Ok(TrainStack { from, cars, clash: Some(conflicts) });
+            }
+            Coupled::Conflict(_) => break,
+        }
     }
+    Ok(TrainStack { from, cars, clash: None })
 }
 
 fn dismiss_unwanted(members: &mut Vec<Waiting>) {

@@ -16,7 +16,7 @@ use autopilot_core::step::Step;
 impl Job {
     pub(super) async fn uat_generate(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let change = self.change().await?;
+        let change = self.change()?;
         let last_cases = self.answer_of(Step::UatGenerate)?;
         let prompt = prompt::uat_generate(
             &UatGenerate {

@@ -21,7 +21,7 @@ impl Job {
         let commit = self.commit()?;
         // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
-        let change = self.change().await?;
+        let change = self.change()?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
@@ -88,7 +88,7 @@ impl Job {
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
             if name == user_command::FORMAT {
-                check.changed = bench.is_changed().await?;
+                check.changed = bench.is_changed()?;
             }
             checks.push(check);
         }

@@ -13,6 +13,7 @@ use autopilot_host::git::{
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -113,25 +114,19 @@ impl Workshop {
 
 impl Bench {
     /// Returns whether the slot's files differ from the commit.
-    pub async fn is_changed(&self) -> Result<bool, JobError> {
-        let (slot, commit) = (self.slot.clone(), self.commit.clone());
-        blocking(move || match slot.verify_clean(&commit) {
+    pub fn is_changed(&self) -> Result<bool, JobError> {
+        blocking(|| match self.slot.verify_clean(&self.commit) {
             Ok(()) => Ok(false),
             Err(GitError::ProofDiffers { .. }) => Ok(true),
             Err(error) => Err(error),
         })
-        .await
     }
 
     /// Captures everything in the slot in the hub, where it can't be lost.
-    pub async fn capture(&self, task: &str, id: String) -> Result<Capture, JobError> {
-        let (slot, base) = (self.slot.clone(), self.commit.clone());
-        let task = task.to_owned();
-        blocking(move || {
-            let attempt = AttemptName { task: &task, id: &id };
-            slot.capture(&CaptureRequest { attempt, base: &base, now: seconds_now() })
-        })
-        .await
+    pub fn capture(&self, task: &str, id: &str) -> Result<Capture, JobError> {
+        let attempt = AttemptName { task, id };
+        let request = CaptureRequest { attempt, base: &self.commit, now: seconds_now() };
+        blocking(|| self.slot.capture(&request))
     }
 }
 
@@ -147,7 +142,7 @@ impl Job {
             self.fill_gate_caches()?;
         }
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, For::Proof, (commit, commit), since).await
+        self.bench_as(&attempt, For::Proof, (commit, commit), since).await
     }
 
     pub(super) async fn bench(
@@ -157,13 +152,13 @@ impl Job {
         base: &Oid,
     ) -> Result<Bench, JobError> {
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, purpose, (commit, base), self.began).await
+        self.bench_as(&attempt, purpose, (commit, base), self.began).await
     }
 
     /// A slot with a commit; `attempt` names the refs to the work in it.
     pub(super) async fn bench_as(
         &self,
-        attempt: String,
+        attempt: &str,
         purpose: For,
         (commit, base): (&Oid, &Oid),
         since: Instant,
@@ -180,22 +175,18 @@ impl Job {
             (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
         };
         let copy: Vec<PathBuf> = config.copy.iter().map(PathBuf::from).collect();
-        let (filled, task) = (slot.clone(), self.name_for_refs().to_owned());
-        let (commit, base) = (commit.clone(), base.clone());
-        let commit = blocking(move || -> Result<Oid, GitError> {
-            filled.prepare(&Prepare {
-                commit: &commit,
-                base: &base,
-                branch: &format!("autopilot/{task}"),
-                attempt: AttemptName { task: &task, id: &attempt },
-                keep,
-                copy: &copy,
-                now: seconds_now(),
-            })?;
-            Ok(commit)
-        })
-        .await?;
-        let bench = Bench { slot, dir, commit, _lease: lease };
+        let task = self.name_for_refs();
+        let order = Prepare {
+            commit,
+            base,
+            branch: &format!("autopilot/{task}"),
+            attempt: AttemptName { task, id: attempt },
+            keep,
+            copy: &copy,
+            now: seconds_now(),
+        };
+        blocking(|| slot.prepare(&order))?;
+        let bench = Bench { slot, dir, commit: commit.clone(), _lease: lease };
         if let Some(setup) = &config.setup {
             let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
             if !check.passed() {
@@ -212,14 +203,12 @@ pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Runs blocking work on git and files outside the loop's threads.
-pub async fn blocking<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, JobError>
+/// Does work that waits for git, files or a forge. The loop's other tasks move to another thread
+/// meanwhile, and a panic breaks the attempt, not the run.
+pub fn blocking<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, JobError>
 where
-    T: Send + 'static,
-    E: Send + 'static,
     JobError: From<E>,
 {
-    Ok(tokio::task::spawn_blocking(work).await??)
+    let done = tokio::task::block_in_place(|| catch_unwind(AssertUnwindSafe(work)));
+    Ok(done.map_err(|_| JobError::Panicked)??)
 }

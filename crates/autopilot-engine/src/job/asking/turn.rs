@@ -51,7 +51,7 @@ impl Job {
         let starting = self.wait_to_start(&ready.agent).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
         let ran = self.talk(&talk, question, &ready, &mut home).await?;
-        self.close(question, &ready, &home, talk, ran).await
+        self.close(question, &ready, &home, talk, ran)
     }
 
     async fn prepare(
@@ -188,7 +188,7 @@ impl Job {
     }
 
     /// Judges the ending, and keeps the answer and the session.
-    async fn close(
+    fn close(
         &self,
         question: &Question<'_>,
         ready: &Prepared,
@@ -200,7 +200,7 @@ impl Job {
         let was_ended_in_time = !ran.exit.timed_out;
         ran.exit.timed_out |= talk.is_out_of_time();
         if let Some(played) = &ready.played {
-            self.repeat_change(played, question.dir).await?;
+            self.repeat_change(played, question.dir)?;
             ran.exit = played.exit;
         }
         let ending = talk.finish(ran.exit);
@@ -222,13 +222,13 @@ impl Job {
         played.map(Some).ok_or(JobError::NotRecorded { name, step })
     }
 
-    async fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
-        let Some((player, (from, to))) = self.context.player.as_ref().zip(played.worktree.clone())
-        else {
-            return Ok(());
-        };
-        let (hub, dir) = (player.hub.clone(), dir.to_owned());
-        blocking(move || apply_change(&hub, &from, &to, dir.as_std_path())).await
+    fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
+        match (&self.context.player, &played.worktree) {
+            (Some(player), Some((from, to))) => {
+                blocking(|| apply_change(&player.hub, from, to, dir.as_std_path()))
+            }
+            (None, _) | (_, None) => Ok(()),
+        }
     }
 
     /// The stream's name in the names of log files.
