@@ -78,16 +78,16 @@ pub struct Fix<'a> {
     /// The sides and the `git status` of a merge that git could not do alone; its result is in the
     /// files.
     pub conflict: Option<&'a str>,
-    /// The failure after merging with other tasks.
-    pub together: Option<Together<'a>>,
+    /// The failure of a change that was proven alone, once it is merged with those of other tasks.
+    pub together: Option<FailedChecks<'a>>,
 }
 
-/// A change that was proven alone and fails once it is merged with those of other tasks.
+/// A result that failed the controller's own checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Together<'a> {
-    /// The failure in a few words.
+pub struct FailedChecks<'a> {
+    /// The failure in a few words: `tests failed with exit code 1`.
     pub why: &'a str,
-    /// The commands that ran on the merged result.
+    /// The commands that ran, with their output.
     pub ran: &'a [SeenCommand],
 }
 

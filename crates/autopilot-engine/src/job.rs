@@ -100,15 +100,9 @@ impl Context {
 }
 
 /// Tells a job that its result is no longer wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cancel {
     sender: Arc<watch::Sender<bool>>,
-}
-
-impl Default for Cancel {
-    fn default() -> Cancel {
-        Cancel { sender: Arc::new(watch::channel(false).0) }
-    }
 }
 
 impl Cancel {

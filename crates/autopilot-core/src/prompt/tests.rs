@@ -152,7 +152,7 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
         uat: Some(&seen("uat", "make uat", None, "hangs")),
         uat_cases: Some("## 1. Log in"),
         conflict: Some("UU src/login.py\n<<<<<<< ours"),
-        together: Some(Together {
+        together: Some(FailedChecks {
             why: "passes alone, fails together with logout: tests failed with exit code 1",
             ran: &[failed(), passed()],
         }),

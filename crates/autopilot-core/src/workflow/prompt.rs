@@ -3,7 +3,7 @@
 
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
 use crate::evidence::SeenCommand;
-use crate::prompt::{Caps, bullets, cut, fenced, ran};
+use crate::prompt::{Caps, FailedChecks, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -35,7 +35,7 @@ pub struct WorkflowPrompt<'a> {
     /// The summary of the last iteration, from [`super::carry_summary`].
     pub carry: Option<&'a str>,
     /// The failed validation of the last iteration's result, whatever an agent said about it.
-    pub refuted: Option<Refuted<'a>>,
+    pub refuted: Option<FailedChecks<'a>>,
     /// The faults for which the last workflow was refused.
     pub faults: &'a [String],
     pub rules: &'a WorkflowRules,
@@ -43,15 +43,6 @@ pub struct WorkflowPrompt<'a> {
     pub skills_known: &'a [String],
     /// The JSON Schema of the answer.
     pub schema: &'a str,
-}
-
-/// A result that failed the controller's own validation.
-#[derive(Debug, Clone, Copy)]
-pub struct Refuted<'a> {
-    /// The failure in a few words: `tests failed with exit code 1`.
-    pub why: &'a str,
-    /// The commands that failed, with their output.
-    pub ran: &'a [SeenCommand],
 }
 
 /// The facts for the prompt that asks whether the goal is met.
@@ -128,7 +119,7 @@ pub fn workflow_prompt(facts: &WorkflowPrompt<'_>, caps: Caps) -> String {
 
 /// The controller's validation for the prompt: the agent can repair only what it sees, and it has
 /// not run the commands.
-fn refutation(refuted: &Refuted<'_>, caps: Caps) -> String {
+fn refutation(refuted: &FailedChecks<'_>, caps: Caps) -> String {
     let mut text = format!(
         "Controller: not done. Its own validation of the result failed ({}), which counts whatever \
          an agent says. The commands it ran and the end of their output:\n",

@@ -10,7 +10,7 @@ use autopilot_core::config::AgentConfig;
 use autopilot_host::file::Append;
 use autopilot_host::git::ref_component;
 use autopilot_host::{dir, file};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -120,11 +120,6 @@ impl ExecRecorder {
             *events = None;
         }
     }
-
-    /// The directory of the question.
-    pub fn path(&self) -> &Utf8Path {
-        &self.path
-    }
 }
 
 impl Job {
@@ -218,7 +213,7 @@ impl Job {
         for (from, to) in [(log.clone(), STDOUT), (log.with_extension("err.log"), STDERR)] {
             // The log itself stays where it is; only a replay misses the second name.
             let _only_there =
-                dir::link_or_copy(from.as_std_path(), exec.path().join(to).as_std_path());
+                dir::link_or_copy(from.as_std_path(), exec.path.join(to).as_std_path());
         }
     }
 

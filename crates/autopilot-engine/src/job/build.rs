@@ -13,7 +13,7 @@ use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity};
 use autopilot_core::plan::TaskBody;
-use autopilot_core::prompt::{self, Build, Fix, Together};
+use autopilot_core::prompt::{self, Build, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::replay::{RebaseOutcome, carry, replay};
@@ -177,7 +177,7 @@ impl Job {
         let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
         let together = failed_merge
             .filter(|_| !integration.checks.is_empty())
-            .map(|why| Together { why, ran: &integration.checks });
+            .map(|why| FailedChecks { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
         let fix = Fix {
@@ -263,7 +263,8 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
 pub(super) fn violation(violation: &Violation) -> String {
     match violation {
         Violation::NestedRepository { path } => {
-            format!("there is a git repository inside the worktree at {}; remove it", lossy(path))
+            let path = String::from_utf8_lossy(path);
+            format!("there is a git repository inside the worktree at {path}; remove it")
         }
         Violation::Unreadable { reason } => {
             format!("a file can't be read: {reason}; make it readable or remove it")
@@ -276,8 +277,4 @@ pub(super) fn violation(violation: &Violation) -> String {
         }
         Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
     }
-}
-
-fn lossy(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }

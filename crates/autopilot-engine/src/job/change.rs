@@ -57,9 +57,7 @@ impl Job {
         findings.extend(self.touched_commands(change, spec));
         findings
     }
-}
 
-impl Job {
     /// Findings about changed files that a gate's command names: such a change also changes the
     /// gate, so the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {

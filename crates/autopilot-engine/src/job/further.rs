@@ -79,7 +79,7 @@ impl Job {
         // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), &name)?;
         let turn = turn?;
-        let asked_for = question.session().filter(|_| ask.is_its_own);
+        let asked_for = question.session.as_deref().filter(|_| ask.is_its_own);
         let mut notes = turn.ran.notes.clone();
         notes.extend(self.billing().note());
         notes.extend(super::build::notes_of(&capture));
@@ -125,7 +125,7 @@ impl Job {
             // An agent other than the one that had the session does not know it.
             is_its_own: words.is_its_own && words.lane == self.want.lane,
             prompt: said.clone(),
-            access: question.access(),
+            access: question.access,
         };
         // Questions that ended before they were answered are retold too.
         let mut earlier = self.exchanges_of(Some(&words.session), words.attempt, |_| true)?;
@@ -134,7 +134,7 @@ impl Job {
         }
         let further = self.put(&ask, earlier.clone(), |prompt| question.instead(prompt))?;
         let mut turn = self.turn(&further).await?;
-        let asked_for = further.session().filter(|_| ask.is_its_own);
+        let asked_for = further.session.as_deref().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
             let prompt = with_exchanges(&earlier, &said)?;
             let notes = turn.ran.notes;

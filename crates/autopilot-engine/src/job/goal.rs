@@ -15,10 +15,11 @@ use autopilot_core::config::{Role, WorkBy};
 use autopilot_core::event::{Outcome, TaskEntry};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::flow::workflow_step;
+use autopilot_core::prompt::FailedChecks;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
-    self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, Refuted, StepBody, StepPrompt,
+    self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep, past_steps,
 };
 use autopilot_host::git::{ChangedPath, Conflicts, GitError, Oid};
@@ -39,7 +40,7 @@ impl Job {
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
             carry: carry.summary.as_deref(),
-            refuted: carry.refuted.as_ref().map(|(why, ran)| Refuted { why, ran }),
+            refuted: carry.refuted.as_ref().map(|(why, ran)| FailedChecks { why, ran }),
             faults: &carry.faults,
             ..workflow_facts(&goal, &rules, &known)
         };

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::evidence::SeenCommand;
+use crate::prompt::FailedChecks;
 
 fn step_with(results: &[StepResult]) -> String {
     let dependencies: Vec<&StepResult> = results.iter().collect();
@@ -168,7 +169,7 @@ fn a_result_that_was_refuted_is_told_with_what_failed_and_not_as_the_reviewers_w
         let facts = WorkflowPrompt {
             task: "Fix it",
             carry: Some(&carry),
-            refuted: Some(Refuted { why, ran: &ran }),
+            refuted: Some(FailedChecks { why, ran: &ran }),
             faults: &[],
             rules: &rules(),
             skills_known: &[],

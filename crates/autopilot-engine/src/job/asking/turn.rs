@@ -210,7 +210,7 @@ impl Job {
         }
         ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
         let Prepared { exec, config, log, .. } = ready;
-        self.describe_exec(exec, config, log, question.session(), Some((&ending, &ran)))?;
+        self.describe_exec(exec, config, log, question.session.as_deref(), Some((&ending, &ran)))?;
         Ok(AgentTurn { ending, ran, log: log.clone() })
     }
 
