@@ -23,19 +23,12 @@ pub fn lanes(config: &Config) -> RunLanes {
         .filter_map(|n| Some((n.clone(), config.adapter(&n)?)))
         .collect();
     let mut accounts = Accounts::default();
-    let mut of_role = BTreeMap::new();
-    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
-        let lanes: Vec<String> =
-            config.candidates(role).map(|agent| accounts.lane(agent)).collect();
-        of_role.insert(role, lanes);
-    }
+    let roles = [Role::Builder, Role::Reviewer, Role::Planner];
+    let of_role = roles.map(|role| (role, accounts.lanes(config.agent(role))));
+    let of_role = BTreeMap::from(of_role);
     let lanes = |step: Step| Some((step, of_role.get(&step.role()?)?.clone()));
-    let agents = named.iter().map(|(name, agent)| {
-        let lanes = agent.candidates().map(|agent| accounts.lane(agent)).collect();
-        (name.clone(), lanes)
-    });
-    let agents = agents.collect();
-    RunLanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
+    let agents = named.iter().map(|(name, agent)| (name.clone(), accounts.lanes(agent)));
+    RunLanes { agents: agents.collect(), steps: Step::ALL.into_iter().filter_map(lanes).collect() }
 }
 
 /// The account names given so far, each for the login of an agent.
@@ -43,6 +36,10 @@ pub fn lanes(config: &Config) -> RunLanes {
 struct Accounts<'a>(Vec<(&'a AgentConfig, String)>);
 
 impl<'a> Accounts<'a> {
+    fn lanes(&mut self, agent: &'a AgentConfig) -> Vec<String> {
+        agent.candidates().map(|agent| self.lane(agent)).collect()
+    }
+
     fn lane(&mut self, agent: &'a AgentConfig) -> String {
         let account = self.name(agent);
         match &agent.model {
