@@ -108,3 +108,23 @@ fn prove_usual(root: &Utf8Path) -> Result<(), BeginError> {
     let made = Dir::open(root.as_std_path()).and_then(|dir| dir.below(Path::new(RUNS_DIR)));
     made.map(|_dir| ()).map_err(|error| OutFault::DefaultPlace(error).at(root.join(RUNS_DIR)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::chain;
+
+    #[test]
+    fn a_directory_that_can_not_be_written_to_is_refused_with_its_cause() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(temp.path()).unwrap();
+        std::fs::write(root.join("a-file"), "").unwrap();
+        let refused = prove_out(Some("a-file/below"), root).unwrap_err();
+        let BeginError::Out { source: OutFault::NotWritable(cause), .. } = &refused else {
+            panic!("{refused}")
+        };
+        assert_eq!(cause.kind(), io::ErrorKind::NotADirectory);
+        let told = chain(&refused);
+        assert!(told.starts_with("--out `") && told.contains("cannot write there: "), "{told}");
+    }
+}
