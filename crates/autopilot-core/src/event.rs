@@ -29,6 +29,14 @@ pub struct Record {
     pub events: Vec<Event>,
 }
 
+impl Record {
+    /// The events with their ids. An attempt has the id of the event that started it.
+    pub fn numbered(&self) -> impl Iterator<Item = (AttemptId, &Event)> {
+        let id = |place: usize| AttemptId { seq: self.seq, place: place as u32 };
+        self.events.iter().enumerate().map(move |(place, event)| (id(place), event))
+    }
+}
+
 /// A durable fact about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "e", rename_all = "snake_case")]
@@ -176,6 +184,55 @@ pub enum Event {
     },
     /// Puts the time on the record while nothing else happens.
     TimePassed,
+}
+
+impl Event {
+    /// The task that the event is about; none for an event about the run or an account.
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Event::TaskAdded { task, .. }
+            | Event::TaskMoved { task, .. }
+            | Event::StageSkipped { task, .. }
+            | Event::AttemptStarted { task, .. }
+            | Event::AttemptEnded { task, .. }
+            | Event::SessionOpened { task, .. }
+            | Event::Billed { task, .. }
+            | Event::MoneyGiven { task, .. }
+            | Event::Overruled { task, .. }
+            | Event::RoundFailed { task, .. }
+            | Event::RailTripped { task, .. }
+            | Event::TaskSettled { task, .. }
+            | Event::TaskReopened { task }
+            | Event::TaskContinued { task, .. }
+            | Event::WaitBegan { task, .. }
+            | Event::WaitEnded { task } => Some(*task),
+            Event::RunStarted { .. }
+            | Event::Booted { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
+            | Event::Halted { .. }
+            | Event::Resumed
+            | Event::LimitsChanged { .. }
+            | Event::Switched { .. }
+            | Event::RoomChanged { .. }
+            | Event::TimePassed => None,
+        }
+    }
+
+    /// The task whose status the event may have changed.
+    pub fn changed_task(&self) -> Option<TaskId> {
+        let leaves_the_status = matches!(
+            self,
+            Event::StageSkipped { .. }
+                | Event::SessionOpened { .. }
+                | Event::Billed { .. }
+                | Event::MoneyGiven { .. }
+                | Event::Overruled { .. }
+                | Event::RoundFailed { .. }
+                | Event::RailTripped { .. }
+        );
+        self.task().filter(|_| !leaves_the_status)
+    }
 }
 
 /// The specification of a run, fixed when it starts.

@@ -75,7 +75,7 @@ impl Views {
         self.dirty = true;
         let mut log = String::new();
         for event in &record.events {
-            if let Some(line) = progress::told(event, state) {
+            if let Some(line) = progress::line(event, state) {
                 let text = self.clean(&line.text);
                 log.push_str(&format!("{} {}\n", record.at.rfc3339(), escape::one_line(&text)));
             }

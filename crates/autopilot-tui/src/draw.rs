@@ -10,12 +10,13 @@ mod text;
 use crate::page::{PageKind, TextPage};
 use crate::screen::{Screen, Seat, View};
 use autopilot_core::id::Time;
+use autopilot_view::width::fit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use text::{fit, heading};
+use text::{heading, line};
 
 const GOOD: Style = Style::new().fg(Color::Green);
 const BAD: Style = Style::new().fg(Color::Red);
@@ -61,19 +62,19 @@ fn page(page: &TextPage, area: Rect) -> Vec<Line<'static>> {
     let to = (from + rows).min(page.lines.len());
     let place = format!("{}–{to} of {}", (from + 1).min(to), page.lines.len());
     let end = if page.follows { ", following" } else { "" };
-    lines.push(Line::styled(fit(&format!(" {place}{end}   ↑↓ scroll  q back"), width), FAINT));
+    lines.push(line(&format!(" {place}{end}   ↑↓ scroll  q back"), width, FAINT));
     lines
 }
 
-fn page_line(line: &str, kind: PageKind, width: usize) -> Line<'static> {
-    let style = match (kind, line.chars().next()) {
+fn page_line(text: &str, kind: PageKind, width: usize) -> Line<'static> {
+    let style = match (kind, text.chars().next()) {
         (PageKind::Diff, Some('+')) => GOOD,
         (PageKind::Diff, Some('-')) => BAD,
         (PageKind::Diff, Some('@')) => NEWS,
-        (PageKind::Diff, Some('d')) if line.starts_with("diff ") => STRONG,
+        (PageKind::Diff, Some('d')) if text.starts_with("diff ") => STRONG,
         (PageKind::Diff | PageKind::Log, _) => Style::new(),
     };
-    Line::styled(fit(line, width), style)
+    line(text, width, style)
 }
 
 fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
@@ -104,9 +105,9 @@ fn help(screen: &Screen, area: Rect) -> Vec<Line<'static>> {
         "worktree, in parallel with the others. Sub-agents are started by an agent",
         "itself: they are shown below its task and don't count as workers.",
     ] {
-        lines.push(Line::styled(fit(&format!("  {text}"), width), FAINT));
+        lines.push(line(&format!("  {text}"), width, FAINT));
     }
     lines.push(Line::default());
-    lines.push(Line::styled(fit(" q back", width), FAINT));
+    lines.push(line(" q back", width, FAINT));
     lines
 }

@@ -1,5 +1,6 @@
 //! The meaning of the keys. A pure function: the same key in the same view is the same act.
 
+use crate::screen::{Seat, View};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// What a key asks for.
@@ -48,37 +49,24 @@ impl MoveBy {
     }
 }
 
-/// The view in which a key was pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
-    /// The board of the process that works on the run.
-    Board,
-    /// The board of an onlooker.
-    Watch,
-    /// A view other than the board.
-    Over,
-    /// A view other than the board, of an onlooker.
-    WatchOver,
-}
-
 /// Returns what a key asks for in a view, if anything.
-pub fn act(key: KeyEvent, at: Where) -> Option<KeyAct> {
+pub fn act(key: KeyEvent, seat: Seat, view: &View) -> Option<KeyAct> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return match (key.code, at) {
-            (KeyCode::Char('c'), Where::Watch | Where::WatchOver) => Some(KeyAct::Leave),
-            (KeyCode::Char('c'), Where::Board | Where::Over) => Some(KeyAct::Interrupt),
+        return match (key.code, seat) {
+            (KeyCode::Char('c'), Seat::Onlooker) => Some(KeyAct::Leave),
+            (KeyCode::Char('c'), Seat::Controller) => Some(KeyAct::Interrupt),
             (KeyCode::Char('l'), _) => Some(KeyAct::Redraw),
             (KeyCode::Char('d'), _) => Some(KeyAct::Move(MoveBy::Page(1))),
             (KeyCode::Char('u'), _) => Some(KeyAct::Move(MoveBy::Page(-1))),
             _ => None,
         };
     }
-    match (key.code, at) {
-        (KeyCode::Char('q') | KeyCode::Esc, Where::Over | Where::WatchOver) => Some(KeyAct::Back),
-        (KeyCode::Char('q') | KeyCode::Esc, Where::Watch) => Some(KeyAct::Leave),
+    match (key.code, seat) {
+        (KeyCode::Char('q') | KeyCode::Esc, _) if *view != View::Board => Some(KeyAct::Back),
+        (KeyCode::Char('q') | KeyCode::Esc, Seat::Onlooker) => Some(KeyAct::Leave),
         (KeyCode::Char('p'), _) => Some(KeyAct::Pause),
         (KeyCode::Char('s'), _) => Some(KeyAct::Stop),
         (KeyCode::Char('S'), _) => Some(KeyAct::StopNow),
@@ -100,24 +88,25 @@ pub fn act(key: KeyEvent, at: Where) -> Option<KeyAct> {
 mod tests {
     use super::*;
 
-    fn plain(code: KeyCode, at: Where) -> Option<KeyAct> {
-        act(KeyEvent::new(code, KeyModifiers::NONE), at)
+    const BOARD: View = View::Board;
+    const OVER: View = View::Help;
+
+    fn plain(code: KeyCode, seat: Seat, view: &View) -> Option<KeyAct> {
+        act(KeyEvent::new(code, KeyModifiers::NONE), seat, view)
     }
 
-    fn control(letter: char, at: Where) -> Option<KeyAct> {
-        act(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL), at)
+    fn control(letter: char, seat: Seat, view: &View) -> Option<KeyAct> {
+        act(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL), seat, view)
     }
 
     #[test]
     fn whoever_looks_on_leaves_and_stops_nothing() {
-        for at in [Where::Watch, Where::WatchOver] {
-            assert_eq!(control('c', at), Some(KeyAct::Leave));
+        for view in [BOARD, OVER] {
+            assert_eq!(control('c', Seat::Onlooker, &view), Some(KeyAct::Leave));
+            assert_eq!(control('c', Seat::Controller, &view), Some(KeyAct::Interrupt));
         }
-        for at in [Where::Board, Where::Over] {
-            assert_eq!(control('c', at), Some(KeyAct::Interrupt));
-        }
-        for at in [Where::Over, Where::WatchOver] {
-            assert_eq!(plain(KeyCode::Char('q'), at), Some(KeyAct::Back));
+        for seat in [Seat::Controller, Seat::Onlooker] {
+            assert_eq!(plain(KeyCode::Char('q'), seat, &OVER), Some(KeyAct::Back));
         }
     }
 
@@ -137,30 +126,30 @@ mod tests {
             (KeyCode::Esc, None),
             (KeyCode::Char('x'), None),
         ] {
-            assert_eq!(plain(code, Where::Board), meant, "{code:?}");
+            assert_eq!(plain(code, Seat::Controller, &BOARD), meant, "{code:?}");
         }
     }
 
     #[test]
     fn control_c_interrupts_a_run_of_ours_and_only_leaves_that_of_another_process() {
-        assert_eq!(control('c', Where::Board), Some(KeyAct::Interrupt));
-        assert_eq!(control('c', Where::Over), Some(KeyAct::Interrupt));
-        assert_eq!(control('c', Where::Watch), Some(KeyAct::Leave));
-        assert_eq!(plain(KeyCode::Char('q'), Where::Watch), Some(KeyAct::Leave));
+        assert_eq!(control('c', Seat::Controller, &BOARD), Some(KeyAct::Interrupt));
+        assert_eq!(control('c', Seat::Controller, &OVER), Some(KeyAct::Interrupt));
+        assert_eq!(control('c', Seat::Onlooker, &BOARD), Some(KeyAct::Leave));
+        assert_eq!(plain(KeyCode::Char('q'), Seat::Onlooker, &BOARD), Some(KeyAct::Leave));
     }
 
     #[test]
     fn q_and_escape_lead_back_from_whatever_lies_over_the_board() {
-        assert_eq!(plain(KeyCode::Char('q'), Where::Over), Some(KeyAct::Back));
-        assert_eq!(plain(KeyCode::Esc, Where::Over), Some(KeyAct::Back));
+        assert_eq!(plain(KeyCode::Char('q'), Seat::Controller, &OVER), Some(KeyAct::Back));
+        assert_eq!(plain(KeyCode::Esc, Seat::Controller, &OVER), Some(KeyAct::Back));
     }
 
     #[test]
     fn letting_a_key_go_is_no_key() {
         let mut key = KeyEvent::new(KeyCode::Char('S'), KeyModifiers::SHIFT);
-        assert_eq!(act(key, Where::Board), Some(KeyAct::StopNow));
+        assert_eq!(act(key, Seat::Controller, &BOARD), Some(KeyAct::StopNow));
         key.kind = KeyEventKind::Release;
-        assert_eq!(act(key, Where::Board), None);
+        assert_eq!(act(key, Seat::Controller, &BOARD), None);
     }
 
     #[test]

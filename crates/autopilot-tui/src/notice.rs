@@ -2,17 +2,18 @@
 //! unlocks, and what the others wait for. `autopilot_view::progress` has the lines of single steps.
 
 use crate::tally::Tally;
-use crate::word::{some, tasks};
+use crate::word::some;
 use autopilot_core::event::{Event, Record, Skip, TaskEnd};
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Work;
 use autopilot_core::state::{State, Task};
+use autopilot_view::count;
 
 /// Task names in one line; the others are counted.
 pub const NAMES_MAX: usize = 6;
 
 /// Returns the lines about the graph; most records have none. `state` and `tally` include the record.
-pub fn told(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
+pub fn lines(record: &Record, state: &State, tally: &Tally) -> Vec<String> {
     if tally.leaves.len() < 2 {
         return Vec::new();
     }
@@ -48,7 +49,11 @@ fn dispatched(record: &Record, state: &State) -> Option<String> {
         [] => None,
         [_] if live < 2 => None,
         [name] => Some(format!("{name} starts: {live} tasks now run in parallel")),
-        many => Some(format!("{} start in parallel: {}", tasks(many.len()), some(many, NAMES_MAX))),
+        many => Some(format!(
+            "{} start in parallel: {}",
+            count(many.len(), "task"),
+            some(many, NAMES_MAX)
+        )),
     }
 }
 
@@ -85,17 +90,12 @@ fn settles_a_leaf(event: &Event, state: &State) -> bool {
 
 /// The number of tasks in each state: `3 of 8 tasks done, 4 running, 1 pending`.
 pub fn counted(tally: &Tally) -> String {
-    let counts = tally.counts;
-    let mut text = format!("{} of {} done", counts.done, tasks(counts.all()));
-    for (count, word) in [
-        (counts.running, "running"),
-        (counts.pending, "pending"),
-        (counts.blocked, "blocked"),
-        (counts.failed, "failed"),
-        (counts.skipped, "skipped"),
-    ] {
+    let all = count(tally.leaves.len(), "task");
+    let mut text = format!("{} of {all} done", tally.count("DONE"));
+    for word in ["RUNNING", "PENDING", "BLOCKED", "FAILED", "SKIPPED"] {
+        let count = tally.count(word);
         if count > 0 {
-            text.push_str(&format!(", {count} {word}"));
+            text.push_str(&format!(", {count} {}", word.to_lowercase()));
         }
     }
     text
@@ -116,14 +116,12 @@ fn waiting(state: &State, tally: &Tally) -> Option<String> {
         }
     }
     let verb = if tally.waiting.len() == 1 { "waits" } else { "wait" };
-    Some(format!("{} {verb} for {}", tasks(tally.waiting.len()), some(&names, NAMES_MAX)))
+    Some(format!("{} {verb} for {}", count(tally.waiting.len(), "task"), some(&names, NAMES_MAX)))
 }
 
 /// The names of the tasks that a task depends on and that are not settled yet.
 pub fn needed(state: &State, id: TaskId) -> Vec<&str> {
-    let open = |name: &&String| {
-        state.named(name).is_some_and(|task| !task.is_closed() && !task.is_settled())
-    };
+    let open = |name: &&String| state.named(name).is_some_and(|task| !task.is_settled());
     state.task(id).spec.depends_on.iter().filter(open).map(String::as_str).collect()
 }
 

@@ -3,18 +3,19 @@
 
 mod worker;
 
-use crate::key::KeyAct;
+use crate::key::MoveBy;
 use crate::notice;
 use crate::page::TextPage;
 use crate::tally::Tally;
-use autopilot_core::event::{Event, Outcome, Record};
+use autopilot_core::event::{Event, Outcome, Record, TaskEnd};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_engine::feed::Sight;
 use autopilot_host::escape::one_line;
-use autopilot_view::headline;
-use autopilot_view::progress::{self, LineWeight};
+use autopilot_view::progress::{self, LineWeight, is_bad};
+use autopilot_view::trouble::{LastTrouble, trouble};
+use autopilot_view::{headline, why};
 use std::collections::{BTreeMap, VecDeque};
 
 pub use worker::{Worker, is_subagent};
@@ -135,8 +136,8 @@ impl Screen {
     /// Shows a whole state: at the start, and when records were missed.
     pub fn take_up(&mut self, state: State) {
         self.tally = Tally::of(&state);
-        self.failure = newest_failure(&state);
         self.state = state;
+        self.failure = self.newest_failure();
         self.settle();
     }
 
@@ -150,16 +151,11 @@ impl Screen {
         self.state.apply_record(record);
         self.tally.record(record, &self.state);
         self.settle();
-        self.tell(record);
-    }
-
-    /// Puts the lines of a record that is already applied into the log.
-    fn tell(&mut self, record: &Record) {
         for event in &record.events {
             self.tell_event(event, record.at);
             self.note_failure(event);
         }
-        for line in notice::told(record, &self.state, &self.tally) {
+        for line in notice::lines(record, &self.state, &self.tally) {
             self.push(record.at, line, LineKind::Graph);
         }
     }
@@ -224,31 +220,21 @@ impl Screen {
             .or_else(|| self.tally.leaves.first().copied())
     }
 
-    /// Moves between views and rows; the effects of other keys are up to the caller.
-    pub fn act(&mut self, act: KeyAct, rows: usize) {
-        self.answer = None;
-        match (act, &mut self.view) {
-            (KeyAct::Back, view) => *view = View::Board,
-            (KeyAct::Help, view) => toggle(view, View::Help),
-            (KeyAct::Tasks, view) => toggle(view, View::Tasks),
-            (KeyAct::Move(by), View::Page(page)) => page.scroll(by, rows),
-            (KeyAct::Move(by), View::Board | View::Tasks) => self.select(by, rows),
-            (KeyAct::Move(_), View::Help) => {}
-            (
-                KeyAct::Pause
-                | KeyAct::Stop
-                | KeyAct::StopNow
-                | KeyAct::Interrupt
-                | KeyAct::Log
-                | KeyAct::Diff
-                | KeyAct::Leave
-                | KeyAct::Redraw,
-                _,
-            ) => {}
+    /// Shows another view, or the board again.
+    pub fn toggle(&mut self, view: View) {
+        self.view = if self.view == view { View::Board } else { view };
+    }
+
+    /// Scrolls a page, or moves the selection.
+    pub fn move_by(&mut self, by: MoveBy, rows: usize) {
+        match &mut self.view {
+            View::Page(page) => page.scroll(by, rows),
+            View::Board | View::Tasks => self.select(by, rows),
+            View::Help => {}
         }
     }
 
-    fn select(&mut self, by: crate::key::MoveBy, rows: usize) {
+    fn select(&mut self, by: MoveBy, rows: usize) {
         let live;
         let among = match self.view {
             View::Board if !self.state.live.is_empty() => {
@@ -262,9 +248,8 @@ impl Screen {
         let place = self.selected.and_then(|task| among.iter().position(|id| *id == task));
         let place = match place {
             Some(place) => by.from(place, last, rows),
-            None => by
-                .from(0, last, rows)
-                .saturating_sub(usize::from(by == crate::key::MoveBy::Line(1))),
+            None if by == MoveBy::Line(1) => 0,
+            None => by.from(0, last, rows),
         };
         self.selected = among.get(place).copied();
     }
@@ -277,7 +262,7 @@ impl Screen {
     }
 
     fn tell_event(&mut self, event: &Event, at: Time) {
-        let Some(line) = progress::told(event, &self.state) else { return };
+        let Some(line) = progress::line(event, &self.state) else { return };
         if line.weight > LineWeight::Step {
             return;
         }
@@ -303,6 +288,19 @@ impl Screen {
         });
     }
 
+    fn newest_failure(&self) -> Option<ShownFailure> {
+        let LastTrouble { task, step, shown } = trouble(&self.state)?;
+        Some(ShownFailure {
+            task: task.id,
+            step: step.or(task.step()).unwrap_or(Step::Tasks),
+            round: shown.round,
+            exit: shown.facts.exit,
+            why: self.manner.line(why(&shown.outcome).unwrap_or_default()),
+            log: shown.facts.log.clone(),
+            tail: None,
+        })
+    }
+
     fn keep_live_workers(&mut self) {
         let live = self.live();
         for worker in &live {
@@ -312,42 +310,17 @@ impl Screen {
         self.workers.retain(|task, worker| {
             let attempt = state.live.iter().find(|(_, live)| live.task == *task);
             let Some((id, _)) = attempt else { return false };
-            worker.is_at(*id);
+            worker.now_at(*id);
             true
         });
     }
 }
 
-fn toggle(view: &mut View, other: View) {
-    *view = if *view == other { View::Board } else { other };
-}
-
-fn newest_failure(state: &State) -> Option<ShownFailure> {
-    let trouble = autopilot_view::trouble::trouble(state)?;
-    Some(ShownFailure {
-        task: trouble.task.id,
-        step: trouble.step.or(trouble.task.step()).unwrap_or(Step::Tasks),
-        round: trouble.shown.round,
-        exit: trouble.shown.facts.exit,
-        why: one_line(trouble.why()).into_owned(),
-        log: trouble.shown.facts.log.clone(),
-        tail: None,
-    })
-}
-
 #[expect(clippy::wildcard_enum_match_arm, reason = "only ends have a colour")]
 fn kind(event: &Event) -> LineKind {
     match event {
-        Event::AttemptEnded { outcome, .. } => match outcome {
-            Outcome::Failed { .. } | Outcome::Broke { .. } => LineKind::Bad,
-            Outcome::Passed
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => LineKind::Plain,
-        },
-        Event::TaskSettled { end: autopilot_core::event::TaskEnd::Closed, .. } => LineKind::Good,
+        Event::AttemptEnded { outcome, .. } if is_bad(outcome) => LineKind::Bad,
+        Event::TaskSettled { end: TaskEnd::Closed, .. } => LineKind::Good,
         Event::TaskSettled { .. } | Event::RailTripped { .. } | Event::RoundFailed { .. } => {
             LineKind::Bad
         }
@@ -358,7 +331,6 @@ fn kind(event: &Event) -> LineKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::MoveBy;
     use crate::sample::{SampleRun, manner};
 
     #[test]
@@ -378,15 +350,15 @@ mod tests {
         let (a, b, d) = (sample.id("a"), sample.id("b"), sample.id("d"));
         let screen = &mut sample.screen;
         assert_eq!(screen.chosen(), Some(b), "keys are about the first worker");
-        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
+        screen.move_by(MoveBy::Line(1), 5);
         assert_eq!(screen.selected, Some(b));
-        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
-        screen.act(KeyAct::Move(MoveBy::Line(1)), 5);
+        screen.move_by(MoveBy::Line(1), 5);
+        screen.move_by(MoveBy::Line(1), 5);
         assert_eq!(screen.selected, Some(d));
-        screen.act(KeyAct::Tasks, 5);
-        screen.act(KeyAct::Move(MoveBy::First), 5);
+        screen.toggle(View::Tasks);
+        screen.move_by(MoveBy::First, 5);
         assert_eq!(screen.selected, Some(a));
-        screen.act(KeyAct::Tasks, 5);
+        screen.toggle(View::Tasks);
         assert_eq!(screen.view, View::Board);
     }
 
@@ -395,13 +367,15 @@ mod tests {
         let mut sample = SampleRun::planned(&[("a", &[]), ("b", &["a"])]);
         sample.start(&["a"], Step::Build);
         let task = sample.id("a");
-        let outcome = Outcome::Failed { why: "red".into() };
+        let outcome = Outcome::Failed { why: "red with hunter2".into() };
         let facts = autopilot_core::event::Facts { exit: Some(1), ..Default::default() };
         sample.ends(task, outcome, facts);
         let mut late = Screen::new(Seat::Onlooker, manner());
         late.take_up(sample.state().clone());
         let screen = &sample.screen;
         assert_eq!((&late.tally, &late.failure), (&screen.tally, &screen.failure));
+        let why = late.failure.as_ref().map(|failure| failure.why.as_str());
+        assert_eq!(why, Some("red with [secret]"));
         assert_eq!((late.word(), &late.workers), (screen.word(), &screen.workers));
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::dashboard::ScreenFeed;
 use crate::draw;
-use crate::key::{self, KeyAct, Where};
+use crate::key::{self, KeyAct};
 use crate::page::TextPage;
-use crate::screen::{Screen, Seat, View};
+use crate::screen::{Screen, View};
 use crate::tty::Tty;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
@@ -102,7 +102,7 @@ pub fn show(
             wait = Duration::ZERO;
             drawn = None;
             let Event::Key(key) = event::read()? else { continue };
-            match key::act(key, place(screen)) {
+            match key::act(key, screen.seat, &screen.view) {
                 Some(KeyAct::Leave) => return Ok(()),
                 Some(KeyAct::Redraw) => terminal.clear()?,
                 Some(act) => {
@@ -115,18 +115,9 @@ pub fn show(
     }
 }
 
-fn place(screen: &Screen) -> Where {
-    match (&screen.view, screen.seat) {
-        (View::Board, Seat::Controller) => Where::Board,
-        (View::Board, Seat::Onlooker) => Where::Watch,
-        (View::Tasks | View::Help | View::Page(_), Seat::Controller) => Where::Over,
-        (View::Tasks | View::Help | View::Page(_), Seat::Onlooker) => Where::WatchOver,
-    }
-}
-
 /// Does what a key means and shows the answer.
 pub fn obey(act: KeyAct, screen: &mut Screen, hands: &mut dyn Hands, rows: usize) {
-    screen.act(act, rows);
+    screen.answer = None;
     match act {
         KeyAct::Pause => screen.answer = Some(hands.pause(&screen.state)),
         KeyAct::Stop => {
@@ -143,12 +134,11 @@ pub fn obey(act: KeyAct, screen: &mut Screen, hands: &mut dyn Hands, rows: usize
         }
         KeyAct::Log => open(screen, |state, task| hands.log(state, task), TextPage::log),
         KeyAct::Diff => open(screen, |state, task| hands.diff(state, task), TextPage::diff),
-        KeyAct::Move(_)
-        | KeyAct::Tasks
-        | KeyAct::Help
-        | KeyAct::Back
-        | KeyAct::Leave
-        | KeyAct::Redraw => {}
+        KeyAct::Move(by) => screen.move_by(by, rows),
+        KeyAct::Tasks => screen.toggle(View::Tasks),
+        KeyAct::Help => screen.toggle(View::Help),
+        KeyAct::Back => screen.view = View::Board,
+        KeyAct::Leave | KeyAct::Redraw => {}
     }
 }
 

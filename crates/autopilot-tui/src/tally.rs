@@ -7,41 +7,13 @@ use autopilot_core::event::{Event, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status};
 use autopilot_view::{leaves, task_word};
-use std::collections::BTreeSet;
-
-/// The number of tasks in each state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub done: usize,
-    pub running: usize,
-    pub pending: usize,
-    pub blocked: usize,
-    pub failed: usize,
-    pub skipped: usize,
-}
-
-impl Counts {
-    /// The number of all tasks.
-    pub fn all(self) -> usize {
-        self.done + self.running + self.pending + self.blocked + self.failed + self.skipped
-    }
-
-    fn of_word(&mut self, word: &str) -> &mut usize {
-        match word {
-            "DONE" => &mut self.done,
-            "RUNNING" => &mut self.running,
-            "BLOCKED" => &mut self.blocked,
-            "FAILED" => &mut self.failed,
-            "SKIPPED" => &mut self.skipped,
-            _ => &mut self.pending,
-        }
-    }
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The tasks of a run, counted and sorted by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    pub counts: Counts,
+    /// The number of tasks by the word for their state; a state without tasks is missing.
+    counts: BTreeMap<&'static str, usize>,
     /// Tasks without sub-tasks, in the order they were added.
     pub leaves: Vec<TaskId>,
     /// Tasks that have not started and wait only for a free worker.
@@ -63,6 +35,11 @@ impl Tally {
         tally
     }
 
+    /// The number of tasks in the state that this word names.
+    pub fn count(&self, word: &str) -> usize {
+        self.counts.get(word).copied().unwrap_or(0)
+    }
+
     /// Counts the tasks again that a record names; `state` includes the record.
     pub fn record(&mut self, record: &Record, state: &State) {
         let grows = record.events.iter().any(|event| matches!(event, Event::TaskAdded { .. }));
@@ -70,7 +47,7 @@ impl Tally {
             *self = Tally::of(state);
             return;
         }
-        for task in record.events.iter().filter_map(touched) {
+        for task in record.events.iter().filter_map(Event::changed_task) {
             self.refresh(state, task);
             if state.task(task).is_settled() || state.task(task).status == Status::Open {
                 for dependant in &state.task(task).dependants {
@@ -85,8 +62,9 @@ impl Tally {
             return;
         };
         let was = std::mem::take(word);
-        let count = self.counts.of_word(was);
-        *count = count.saturating_sub(1);
+        let left = self.count(was).saturating_sub(1);
+        self.counts.insert(was, left);
+        self.counts.retain(|_, count| *count > 0);
         self.ready.remove(&task);
         self.waiting.remove(&task);
         self.put(state, task);
@@ -95,7 +73,7 @@ impl Tally {
     fn put(&mut self, state: &State, id: TaskId) {
         let task = state.task(id);
         let word = task_word(task);
-        *self.counts.of_word(word) += 1;
+        *self.counts.entry(word).or_default() += 1;
         if let Some(known) = self.words.get_mut(id.index()) {
             *known = word;
         }
@@ -103,38 +81,6 @@ impl Tally {
             let set = if task.needs == 0 { &mut self.ready } else { &mut self.waiting };
             set.insert(id);
         }
-    }
-}
-
-/// The task whose status an event may have changed.
-fn touched(event: &Event) -> Option<TaskId> {
-    match event {
-        Event::TaskMoved { task, .. }
-        | Event::AttemptStarted { task, .. }
-        | Event::AttemptEnded { task, .. }
-        | Event::TaskSettled { task, .. }
-        | Event::TaskReopened { task }
-        | Event::TaskContinued { task, .. }
-        | Event::WaitBegan { task, .. }
-        | Event::WaitEnded { task } => Some(*task),
-        Event::RunStarted { .. }
-        | Event::Booted { .. }
-        | Event::TaskAdded { .. }
-        | Event::StageSkipped { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::Overruled { .. }
-        | Event::RoundFailed { .. }
-        | Event::RailTripped { .. }
-        | Event::AccountHeld { .. }
-        | Event::AccountFreed { .. }
-        | Event::Halted { .. }
-        | Event::Resumed
-        | Event::LimitsChanged { .. }
-        | Event::Switched { .. }
-        | Event::RoomChanged { .. }
-        | Event::TimePassed => None,
     }
 }
 
@@ -170,7 +116,7 @@ mod tests {
             kept.record(record, &state);
             assert_eq!(kept, Tally::of(&state), "after record {}", record.seq);
         }
-        assert_eq!((kept.counts.done, kept.counts.skipped, kept.counts.pending), (1, 1, 3));
+        assert_eq!(["DONE", "SKIPPED", "PENDING"].map(|word| kept.count(word)), [1, 1, 3]);
         assert_eq!((kept.ready.len(), kept.waiting.len()), (2, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Steps, lists and numbers as a person would write them.
+//! Steps and lists as a person would write them.
 
 use autopilot_core::step::Step;
 
@@ -18,11 +18,6 @@ pub fn some<T: AsRef<str>>(names: &[T], names_max: usize) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-/// A number of tasks: `1 task`, `2 tasks`.
-pub fn tasks(count: usize) -> String {
-    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The cost of a run: each increase of a bill with its time, and the attempts whose cost was not
 //! reported.
 
-use autopilot_core::event::{Bill, Event, Record};
+use crate::history::{PastAttempt, history};
+use autopilot_core::event::{Bill, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
-use autopilot_core::session_name::asked_something;
 use autopilot_core::step::Step;
-use std::collections::BTreeMap;
 
 /// The amount that one record added to the bill of an attempt; an attempt's charges sum to its bill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,96 +56,37 @@ impl Sum {
 
 /// Returns the charges in order of time. An attempt counts once, with its first charge.
 pub fn charges(records: &[Record]) -> Vec<Charge> {
-    let mut fold = CostFold::default();
-    for record in records {
-        for (place, event) in record.events.iter().enumerate() {
-            fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
-        }
-    }
-    fold.finish()
+    let mut charges: Vec<Charge> = history(records).attempts.iter().flat_map(of_attempt).collect();
+    charges.sort_by_key(|charge| (charge.at, charge.attempt));
+    charges
 }
 
-#[derive(Default)]
-struct CostFold {
-    known: BTreeMap<AttemptId, KnownAttempt>,
-    charges: Vec<Charge>,
-}
-
-struct KnownAttempt {
-    task: TaskId,
-    step: Step,
-    lane: u32,
-    /// The time of its start; later, of its end.
-    at: Time,
-    bill: Bill,
-    /// The index of its first charge.
-    first: Option<usize>,
-    uses_an_agent: bool,
-}
-
-impl CostFold {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about a bill")]
-    fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
-        match event {
-            Event::AttemptStarted { task, step, lane } => {
-                let uses_an_agent = step.role().is_some();
-                let bill = Bill::default();
-                let (task, step, lane) = (*task, *step, *lane);
-                let known = KnownAttempt { task, step, lane, at, bill, first: None, uses_an_agent };
-                self.known.insert(id, known);
-            }
-            Event::AttemptEnded { id, outcome, facts, .. } => {
-                if let Some(known) = self.known.get_mut(id) {
-                    known.at = at;
-                    known.uses_an_agent &= asked_something(outcome, facts);
-                }
-            }
-            Event::Billed { id, bill, .. } => self.billed(*id, at, *bill),
-            _ => {}
-        }
+/// The charges of an attempt. One that asked an agent and reported no cost has a charge of zero.
+pub(super) fn of_attempt(tried: &PastAttempt) -> Vec<Charge> {
+    let charge = |at: Time, bill: Bill| {
+        let (attempt, sum) = (tried.id, Sum { bill, ..Sum::default() });
+        Charge { at, attempt, task: tried.task, step: tried.step, lane: tried.lane, sum }
+    };
+    let is_billed = !tried.rises.is_empty();
+    let mut charges: Vec<Charge> =
+        tried.rises.iter().map(|(at, rise)| charge(*at, *rise)).collect();
+    if !is_billed && tried.asks_an_agent() {
+        let at = tried.ended.as_ref().map_or(tried.started, |(at, _)| *at);
+        charges.push(charge(at, Bill::default()));
     }
-
-    fn billed(&mut self, id: AttemptId, at: Time, bill: Bill) {
-        let Some(known) = self.known.get_mut(&id) else { return };
-        let after = known.bill.max(bill);
-        let rise = after.since(known.bill);
-        known.bill = after;
-        let attempts = u32::from(known.first.is_none());
-        known.first.get_or_insert(self.charges.len());
-        let sum = Sum { bill: rise, attempts, ..Sum::default() };
-        let KnownAttempt { task, step, lane, .. } = *known;
-        self.charges.push(Charge { at, attempt: id, task, step, lane, sum });
+    if let Some(first) = charges.first_mut() {
+        let told = tried.bill.tokens_in + tried.bill.tokens_out;
+        first.sum.attempts = 1;
+        first.sum.cost_unknown = u32::from(!is_billed || tried.bill.unpriced);
+        first.sum.tokens_unknown = u32::from(told == 0);
     }
-
-    fn finish(mut self) -> Vec<Charge> {
-        for (id, known) in self.known {
-            let sum = Sum {
-                cost_unknown: u32::from(known.first.is_none() || known.bill.unpriced),
-                tokens_unknown: u32::from(known.bill.tokens_in + known.bill.tokens_out == 0),
-                ..Sum::default()
-            };
-            match known.first.and_then(|first| self.charges.get_mut(first)) {
-                Some(charge) => charge.sum = charge.sum.plus(sum),
-                None if known.uses_an_agent => self.charges.push(Charge {
-                    at: known.at,
-                    attempt: id,
-                    task: known.task,
-                    step: known.step,
-                    lane: known.lane,
-                    sum: Sum { attempts: 1, ..sum },
-                }),
-                None => {}
-            }
-        }
-        self.charges.sort_by_key(|charge| (charge.at, charge.attempt));
-        self.charges
-    }
+    charges
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autopilot_core::event::{Facts, Outcome};
+    use autopilot_core::event::{Event, Facts, Outcome};
     use autopilot_core::id::Micros;
 
     const TASK: TaskId = TaskId(1);

@@ -22,7 +22,7 @@ use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::plan::CheckedPlan;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use std::iter::successors;
 
 /// The status of a task in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,43 +48,22 @@ impl TaskMark {
         TaskMark::Done,
     ];
 
+    fn row(self) -> MarkRow {
+        let row = |word, sign, ansi, fill, line, ink| MarkRow { word, sign, ansi, fill, line, ink };
+        match self {
+            TaskMark::Failed => row("failed", '✗', "31", "#fee2e2", "#dc2626", "#7f1d1d"),
+            TaskMark::Running => row("running", '▶', "34", "#dbeafe", "#2563eb", "#1e3a8a"),
+            TaskMark::Waiting => row("waiting", '◷', "33", "#fef9c3", "#ca8a04", "#713f12"),
+            TaskMark::Blocked => row("blocked", '!', "33", "#ffedd5", "#ea580c", "#7c2d12"),
+            TaskMark::Pending => row("pending", '·', "2", "#f8fafc", "#94a3b8", "#334155"),
+            TaskMark::Skipped => row("skipped", '-', "2", "#f1f5f9", "#cbd5e1", "#64748b"),
+            TaskMark::Done => row("done", '✓', "32", "#dcfce7", "#16a34a", "#14532d"),
+        }
+    }
+
     /// The word for the status.
     pub fn word(self) -> &'static str {
-        match self {
-            TaskMark::Failed => "failed",
-            TaskMark::Running => "running",
-            TaskMark::Waiting => "waiting",
-            TaskMark::Blocked => "blocked",
-            TaskMark::Pending => "pending",
-            TaskMark::Skipped => "skipped",
-            TaskMark::Done => "done",
-        }
-    }
-
-    /// The sign for the status, one column wide in every font.
-    pub fn sign(self) -> char {
-        match self {
-            TaskMark::Failed => '✗',
-            TaskMark::Running => '▶',
-            TaskMark::Waiting => '◷',
-            TaskMark::Blocked => '!',
-            TaskMark::Pending => '·',
-            TaskMark::Skipped => '-',
-            TaskMark::Done => '✓',
-        }
-    }
-
-    /// The colours of fill, line and text.
-    fn colours(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            TaskMark::Failed => ("#fee2e2", "#dc2626", "#7f1d1d"),
-            TaskMark::Running => ("#dbeafe", "#2563eb", "#1e3a8a"),
-            TaskMark::Waiting => ("#fef9c3", "#ca8a04", "#713f12"),
-            TaskMark::Blocked => ("#ffedd5", "#ea580c", "#7c2d12"),
-            TaskMark::Pending => ("#f8fafc", "#94a3b8", "#334155"),
-            TaskMark::Skipped => ("#f1f5f9", "#cbd5e1", "#64748b"),
-            TaskMark::Done => ("#dcfce7", "#16a34a", "#14532d"),
-        }
+        self.row().word
     }
 
     fn of(status: &Status) -> TaskMark {
@@ -104,13 +83,27 @@ impl TaskMark {
     }
 }
 
+/// How a status is drawn.
+struct MarkRow {
+    word: &'static str,
+    /// One column wide in every font.
+    sign: char,
+    /// The colour code of terminals.
+    ansi: &'static str,
+    /// The colours of a box, its border and its text.
+    fill: &'static str,
+    line: &'static str,
+    ink: &'static str,
+}
+
 /// The tasks of a run or a plan as a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphPicture {
     pub title: String,
     pub nodes: Vec<GraphNode>,
     pub edges: Vec<GraphEdge>,
-    pub groups: Vec<GraphGroup>,
+    /// The tasks that were divided into others, drawn as frames around them.
+    pub groups: Vec<GraphNode>,
 }
 
 /// A task in a graph.
@@ -121,15 +114,6 @@ pub struct GraphNode {
     pub mark: TaskMark,
     /// The step of a running task, or another short remark.
     pub remark: Option<String>,
-    pub group: Option<usize>,
-}
-
-/// A task that was divided into others, drawn as a frame around them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GraphGroup {
-    pub id: String,
-    pub title: String,
-    pub mark: TaskMark,
     /// The enclosing group.
     pub group: Option<usize>,
 }
@@ -148,6 +132,15 @@ pub enum EdgePlace {
     Group(usize),
 }
 
+/// A part of a drawing in which groups enclose nodes and other groups.
+enum NestedPart {
+    Node(usize),
+    /// The beginning of a group.
+    Open(usize),
+    /// The end of the group that was opened last.
+    Close,
+}
+
 impl GraphPicture {
     /// The graph of a run's tasks.
     pub fn of_run(state: &State) -> GraphPicture {
@@ -164,13 +157,7 @@ impl GraphPicture {
             } else {
                 places.insert(task.name(), EdgePlace::Group(graph.groups.len()));
                 groups.insert(task.id.0, graph.groups.len());
-                let (id, title) = (task.name().to_owned(), task.spec.title.clone());
-                graph.groups.push(GraphGroup {
-                    id,
-                    title,
-                    mark: TaskMark::of(&task.status),
-                    group,
-                });
+                graph.groups.push(node(task, group));
             }
         }
         for task in below_root() {
@@ -208,13 +195,8 @@ impl GraphPicture {
     pub fn only(&self, is_kept: impl Fn(&GraphNode) -> bool) -> GraphPicture {
         let kept: Vec<usize> =
             (0..self.nodes.len()).filter(|index| is_kept(&self.nodes[*index])).collect();
-        let mut around: BTreeSet<usize> = BTreeSet::new();
-        for index in &kept {
-            let mut group = self.nodes[*index].group;
-            while let Some(at) = group.filter(|at| around.insert(*at)) {
-                group = self.groups[at].group;
-            }
-        }
+        let around: BTreeSet<usize> =
+            kept.iter().flat_map(|index| self.around(&self.nodes[*index])).collect();
         let nodes_at: BTreeMap<usize, usize> =
             kept.iter().enumerate().map(|(new, old)| (*old, new)).collect();
         let groups_at: BTreeMap<usize, usize> =
@@ -224,37 +206,24 @@ impl GraphPicture {
             EdgePlace::Node(at) => nodes_at.get(&at).map(|at| EdgePlace::Node(*at)),
             EdgePlace::Group(at) => groups_at.get(&at).map(|at| EdgePlace::Group(*at)),
         };
-        let node = |at: &usize| GraphNode {
-            group: moved(self.nodes[*at].group),
-            ..self.nodes[*at].clone()
-        };
-        let group = |at: &usize| GraphGroup {
-            group: moved(self.groups[*at].group),
-            ..self.groups[*at].clone()
-        };
+        let node = |node: &GraphNode| GraphNode { group: moved(node.group), ..node.clone() };
         let edge =
             |edge: &GraphEdge| Some(GraphEdge { from: place(edge.from)?, to: place(edge.to)? });
         GraphPicture {
             title: self.title.clone(),
-            nodes: kept.iter().map(node).collect(),
+            nodes: kept.iter().map(|at| node(&self.nodes[*at])).collect(),
             edges: self.edges.iter().filter_map(edge).collect(),
-            groups: around.iter().map(group).collect(),
+            groups: around.iter().map(|at| node(&self.groups[*at])).collect(),
         }
     }
 
     /// Changes every text that came from outside.
     pub fn for_each_text(&mut self, mut change: impl FnMut(&mut String)) {
         change(&mut self.title);
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut().chain(&mut self.groups) {
             change(&mut node.id);
             change(&mut node.title);
-            if let Some(remark) = &mut node.remark {
-                change(remark);
-            }
-        }
-        for group in &mut self.groups {
-            change(&mut group.id);
-            change(&mut group.title);
+            node.remark.as_mut().map(&mut change);
         }
     }
 
@@ -281,17 +250,37 @@ impl GraphPicture {
         }
     }
 
-    /// The dependencies of each node and of each group, by index.
-    fn before(&self) -> (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>) {
-        let mut nodes = vec![Vec::new(); self.nodes.len()];
-        let mut groups = vec![Vec::new(); self.groups.len()];
+    /// The dependencies of each node and group that has any.
+    fn dependencies(&self) -> BTreeMap<EdgePlace, Vec<EdgePlace>> {
+        let mut dependencies: BTreeMap<EdgePlace, Vec<EdgePlace>> = BTreeMap::new();
         for edge in &self.edges {
-            match edge.to {
-                EdgePlace::Node(index) => nodes[index].push(edge.from),
-                EdgePlace::Group(index) => groups[index].push(edge.from),
-            }
+            dependencies.entry(edge.to).or_default().push(edge.from);
         }
-        (nodes, groups)
+        dependencies
+    }
+
+    /// The groups around a node, the innermost first.
+    fn around(&self, node: &GraphNode) -> impl Iterator<Item = usize> {
+        successors(node.group, |inner| self.groups[*inner].group)
+    }
+
+    /// The nodes and groups in the order in which nested frames are drawn, with their depth from 1.
+    fn nested(&self) -> Vec<(usize, NestedPart)> {
+        let mut parts = Vec::new();
+        self.nest(None, 1, &mut parts);
+        parts
+    }
+
+    fn nest(&self, outer: Option<usize>, depth: usize, parts: &mut Vec<(usize, NestedPart)>) {
+        let nodes = (0..self.nodes.len()).filter(|at| self.nodes[*at].group == outer);
+        parts.extend(nodes.map(|at| (depth, NestedPart::Node(at))));
+        // A group comes after the one around it.
+        let inner = outer.map_or(0, |outer| outer + 1)..self.groups.len();
+        for at in inner.filter(|at| self.groups[*at].group == outer) {
+            parts.push((depth, NestedPart::Open(at)));
+            self.nest(Some(at), depth + 1, parts);
+            parts.push((depth, NestedPart::Close));
+        }
     }
 }
 
@@ -305,6 +294,7 @@ fn node(task: &Task, group: Option<usize>) -> GraphNode {
     }
 }
 
+/// `1 task`, `4,990 tasks`
 fn tasks(count: usize) -> String {
     format!("{} task{}", thousands(count), if count == 1 { "" } else { "s" })
 }
@@ -336,24 +326,4 @@ fn plain(text: &str) -> String {
             c => c,
         })
         .collect()
-}
-
-/// The text cut to a width, with `…` for the missing part.
-fn cut(text: &str, columns_max: usize) -> String {
-    if text.width() <= columns_max {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut width = 0;
-    for c in text.chars() {
-        width += c.width().unwrap_or(0);
-        if width + 1 > columns_max {
-            break;
-        }
-        kept.push(c);
-    }
-    if columns_max > 0 {
-        kept.push('…');
-    }
-    kept
 }

@@ -1,9 +1,10 @@
 //! The whole history of a run, folded from its records: every attempt with its result, and all
 //! other events that a person may look up afterwards.
 
-use autopilot_core::event::{Bill, Event, Facts, HoldWhy, Outcome, Record, away};
+use crate::wording::happened;
+use autopilot_core::event::{Bill, Event, Facts, Outcome, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
-use autopilot_core::pipeline::Switch;
+use autopilot_core::session_name::asked_something;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
@@ -21,12 +22,26 @@ pub struct PastAttempt {
     pub id: AttemptId,
     pub task: TaskId,
     pub step: Step,
+    /// The lane of the agent that did it.
+    pub lane: u32,
     pub round: u32,
     pub started: Time,
     /// The time and outcome of its end; none while it runs.
     pub ended: Option<(Time, Outcome)>,
     pub facts: Facts,
     pub bill: Bill,
+    /// The amounts by which its bill grew, with their times.
+    pub rises: Vec<(Time, Bill)>,
+    /// The sessions that its agent opened, the last one at the end.
+    pub sessions: Vec<String>,
+}
+
+impl PastAttempt {
+    /// Whether the attempt has asked an agent, or may still.
+    pub fn asks_an_agent(&self) -> bool {
+        let asked = |(_, outcome): &(Time, Outcome)| asked_something(outcome, &self.facts);
+        self.step.role().is_some() && self.ended.as_ref().is_none_or(asked)
+    }
 }
 
 /// An event that is neither an attempt nor its result: a skipped stage, a halt.
@@ -52,29 +67,47 @@ impl RunHistory {
 /// Folds the history of a run from its records.
 pub fn history(records: &[Record]) -> RunHistory {
     let mut fold = HistoryFold::default();
+    let mut remarks = Vec::new();
     for record in records {
-        for (place, event) in record.events.iter().enumerate() {
-            fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
+        for (id, event) in record.numbered() {
+            fold.event(id, record.at, event);
+            if let Some(text) = remark(event) {
+                remarks.push(Remark { at: record.at, task: event.task(), text });
+            }
         }
     }
-    RunHistory { attempts: fold.attempts.into_values().collect(), remarks: fold.remarks }
+    RunHistory { attempts: fold.attempts.into_values().collect(), remarks }
 }
 
 #[derive(Default)]
 struct HistoryFold {
     attempts: BTreeMap<AttemptId, PastAttempt>,
     rounds: BTreeMap<TaskId, u32>,
-    remarks: Vec<Remark>,
 }
 
 impl HistoryFold {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "other events are remarks")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about an attempt")]
     fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
         match event {
             Event::TaskMoved { task, round, .. } => {
                 self.rounds.insert(*task, *round);
             }
-            Event::AttemptStarted { task, step, .. } => self.started(id, at, *task, *step),
+            Event::AttemptStarted { task, step, lane } => {
+                let started = PastAttempt {
+                    id,
+                    task: *task,
+                    step: *step,
+                    lane: *lane,
+                    round: self.rounds.get(task).copied().unwrap_or(1),
+                    started: at,
+                    ended: None,
+                    facts: Facts::default(),
+                    bill: Bill::default(),
+                    rises: Vec::new(),
+                    sessions: Vec::new(),
+                };
+                self.attempts.insert(id, started);
+            }
             Event::AttemptEnded { id, outcome, facts, .. } => {
                 if let Some(tried) = self.attempts.get_mut(id) {
                     tried.ended = Some((at, outcome.clone()));
@@ -83,168 +116,43 @@ impl HistoryFold {
             }
             Event::Billed { id, bill, .. } => {
                 if let Some(tried) = self.attempts.get_mut(id) {
-                    tried.bill = tried.bill.max(*bill);
+                    let before = tried.bill;
+                    tried.bill = before.max(*bill);
+                    tried.rises.push((at, tried.bill.since(before)));
+                }
+            }
+            Event::SessionOpened { id, session, .. } => {
+                if let Some(tried) = self.attempts.get_mut(id) {
+                    tried.sessions.retain(|known| known != session);
+                    tried.sessions.push(session.clone());
                 }
             }
             _ => {}
         }
-        if let Some((task, text)) = remark(event) {
-            self.remarks.push(Remark { at, task, text });
-        }
-    }
-
-    fn started(&mut self, id: AttemptId, at: Time, task: TaskId, step: Step) {
-        let tried = PastAttempt {
-            id,
-            task,
-            step,
-            round: self.rounds.get(&task).copied().unwrap_or(1),
-            started: at,
-            ended: None,
-            facts: Facts::default(),
-            bill: Bill::default(),
-        };
-        self.attempts.insert(id, tried);
     }
 }
 
-fn remark(event: &Event) -> Option<(Option<TaskId>, String)> {
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others have the same words everywhere")]
+fn remark(event: &Event) -> Option<String> {
     match event {
-        Event::StageSkipped { task, step, why } => {
-            Some((Some(*task), format!("{step} skipped: {why}")))
-        }
-        Event::Overruled { task, why } => Some((Some(*task), format!("overruled: {why}"))),
-        Event::RoundFailed { task, round, reasons, .. } => {
+        Event::Overruled { why, .. } => Some(format!("overruled: {why}")),
+        Event::RoundFailed { round, reasons, .. } => {
             let why: Vec<String> =
                 reasons.iter().map(|reason| format!("{}: {}", reason.step, reason.text)).collect();
-            Some((Some(*task), format!("iteration {round} not good enough: {}", why.join("; "))))
+            Some(format!("iteration {round} not good enough: {}", why.join("; ")))
         }
-        Event::RailTripped { task, rail } => Some((Some(*task), format!("stopped: {rail}"))),
-        Event::TaskReopened { task } => Some((Some(*task), "reopened".to_owned())),
-        Event::TaskContinued { task, words } => {
-            Some((Some(*task), format!("a person continues session {}", words.session)))
-        }
-        Event::WaitBegan { task, until, account, why, guess, .. } => {
-            Some((Some(*task), waits(account, *why, *until, *guess)))
-        }
-        Event::AccountHeld { account, until, why, text, guess, .. } => {
-            Some((None, held(account, *until, *why, text, *guess)))
-        }
-        Event::AccountFreed { account } => Some((None, freed(account))),
-        Event::Halted { halt } => Some((None, format!("halted: {}", halt.why))),
-        Event::Resumed => Some((None, "resumed".to_owned())),
-        Event::Booted { .. } => Some((None, "taken over by a new process".to_owned())),
-        Event::LimitsChanged { config: Some(_), .. } => Some((None, "models changed".to_owned())),
-        Event::LimitsChanged { config: None, .. } => Some((None, "limits changed".to_owned())),
-        Event::Switched { switch, on, by } => Some((None, switched(*switch, *on, by))),
-        Event::RoomChanged { short: Some(short) } => {
-            Some((None, format!("not starting more workers: {short}")))
-        }
-        Event::RoomChanged { short: None } => {
-            Some((None, "enough room for more workers again".to_owned()))
-        }
-        Event::RunStarted { .. }
-        | Event::TaskAdded { .. }
-        | Event::TaskMoved { .. }
-        | Event::AttemptStarted { .. }
-        | Event::AttemptEnded { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::TaskSettled { .. }
-        | Event::WaitEnded { .. }
-        | Event::TimePassed => None,
+        Event::RailTripped { rail, .. } => Some(format!("stopped: {rail}")),
+        Event::Halted { halt } => Some(format!("halted: {}", halt.why)),
+        Event::Booted { .. } => Some("taken over by a new process".to_owned()),
+        other => happened(other),
     }
-}
-
-/// The message for a waiting task. `account` is empty in older journals; a `guess` is not a known end.
-pub fn waits(account: &str, why: HoldWhy, until: Time, guess: bool) -> String {
-    let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
-    let word = why.word();
-    match (why, guess) {
-        (HoldWhy::Quota, false) => format!("waiting for quota{of} until {}", until.rfc3339()),
-        (HoldWhy::Quota, true) => format!("waiting for quota{of}; {}", next_try(until)),
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, false) => {
-            format!("waiting for {account} until {} ({word})", until.rfc3339())
-        }
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, true) => {
-            format!("waiting for {account} ({word}); {}", next_try(until))
-        }
-    }
-}
-
-pub(super) fn held(
-    account: &str,
-    until: Option<Time>,
-    why: HoldWhy,
-    text: &str,
-    guess: bool,
-) -> String {
-    match (why, until) {
-        (HoldWhy::Quota, Some(until)) if !guess => {
-            format!("{account} has no quota until {}", until.rfc3339())
-        }
-        (HoldWhy::Quota, Some(until)) => {
-            format!("{account} has no quota; {}", next_try(until))
-        }
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, Some(until)) => {
-            format!("{}; next try at {}", away(account, why, text), until.rfc3339())
-        }
-        (_, None) => away(account, why, text),
-    }
-}
-
-fn next_try(until: Time) -> String {
-    format!("reset time unknown; next try about {}", until.rfc3339())
-}
-
-pub(super) fn freed(account: &str) -> String {
-    format!("trying {account} again")
-}
-
-/// The message for a changed switch. `by` may be a path and is not changed.
-pub(super) fn switched(switch: Switch, on: bool, by: &str) -> String {
-    let what = match switch {
-        Switch::Baseline => "baseline",
-        Switch::Review => "review",
-        Switch::Uat => "uat",
-        Switch::Push => "push",
-        Switch::Pr => "pull request",
-        Switch::PlanGate => "approval of the plan",
-        Switch::EndGate => "approval of the result",
-        Switch::HasTests => "validation of the whole",
-        Switch::FailFast => "fail-fast",
-    };
-    format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_end_that_nobody_named_is_not_told_as_one() {
-        let at = Time(1_794_817_860_000);
-        assert_eq!(
-            held("codex", Some(at), HoldWhy::Quota, "", false),
-            "codex has no quota until 2026-11-16T08:31:00Z"
-        );
-        let guess = "codex has no quota; reset time unknown; next try about 2026-11-16T08:31:00Z";
-        assert_eq!(held("codex", Some(at), HoldWhy::Quota, "", true), guess);
-        assert_eq!(
-            waits("codex", HoldWhy::Quota, at, false),
-            "waiting for quota of codex until 2026-11-16T08:31:00Z"
-        );
-        let guess =
-            "waiting for quota of codex; reset time unknown; next try about 2026-11-16T08:31:00Z";
-        assert_eq!(waits("codex", HoldWhy::Quota, at, true), guess);
-        let guess = "waiting for codex (service not available); reset time unknown; next try about 2026-11-16T08:31:00Z";
-        assert_eq!(waits("codex", HoldWhy::Outage, at, true), guess);
-        let halted = |guess| autopilot_core::event::HaltWhy::Quota { until: at, guess }.to_string();
-        assert!(halted(false).starts_with("the quota resets at 2026-11-16T08:31:00Z"));
-        assert!(halted(true).contains("for an unknown time; the next try, about 2026"));
-    }
     use autopilot_core::id::Micros;
+    use autopilot_core::pipeline::Switch;
 
     const TASK: TaskId = TaskId(1);
 
@@ -295,7 +203,7 @@ mod tests {
         let event = Event::Switched { switch: Switch::Review, on: false, by: by.to_owned() };
         let said = "review switched off (/Work/P/.autopilot/AUTOPILOT_SKIP_REVIEW)";
         assert_eq!(history(&[record(1, vec![event.clone()])]).remarks[0].text, said);
-        let line = crate::progress::told(&event, &autopilot_core::state::State::default());
+        let line = crate::progress::line(&event, &autopilot_core::state::State::default());
         assert_eq!(line.map(|line| line.text).as_deref(), Some(said));
     }
 

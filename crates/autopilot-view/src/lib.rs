@@ -14,6 +14,8 @@ pub mod sessions;
 pub mod state_json;
 pub mod status_md;
 pub mod trouble;
+pub mod width;
+mod wording;
 
 use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
 use autopilot_core::pipeline::Work;
@@ -195,7 +197,7 @@ pub fn unproven(state: &State) -> Option<&str> {
     state.root()?.skipped.get(&Step::Validate).map(String::as_str)
 }
 
-/// The names of those who switched the review off. A goal has no review that could be.
+/// The names of those who switched the review off; none for a goal, which has no such review.
 pub fn waivers(state: &State) -> &[String] {
     if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
 }
@@ -207,6 +209,15 @@ pub fn excused(state: &State) -> Option<String> {
     let parts = parts.filter_map(|task| task.last(Step::Validate).and_then(let_pass));
     let all: BTreeSet<String> = whole.into_iter().chain(parts).collect();
     (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join("; "))
+}
+
+/// The reason that an outcome gives.
+pub fn why(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => Some(why),
+        Outcome::Away { text, .. } => Some(text),
+        Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => None,
+    }
 }
 
 /// The excused failures of a step that passed.
@@ -233,27 +244,18 @@ pub fn used(state: &State) -> Used {
 
 /// One sentence for each held account, except the one that the halt of the run names already.
 pub fn holds(state: &State) -> Vec<String> {
-    let is_named = |account: &str| match state.run.halt.as_ref().map(|halt| &halt.why) {
-        Some(HaltWhy::Away { account: named, .. }) => named == account,
-        Some(
-            HaltWhy::Stop
-            | HaltWhy::Pause
-            | HaltWhy::Continued
-            | HaltWhy::Money { .. }
-            | HaltWhy::Quota { .. }
-            | HaltWhy::Wall
-            | HaltWhy::Host { .. },
-        )
-        | None => false,
+    let is_named = |account: &str| {
+        let halt = state.run.halt.as_ref().map(|halt| &halt.why);
+        matches!(halt, Some(HaltWhy::Away { account: named, .. }) if named == account)
     };
     let told = |(account, why, hold): (&str, _, &Hold)| {
-        history::held(account, hold.until, why, &hold.text, hold.guess)
+        wording::held(account, hold.until, why, &hold.text, hold.guess)
     };
     state.holds().filter(|(account, ..)| !is_named(account)).map(told).collect()
 }
 
 /// Whether the reason of a halt already says how to continue.
-pub fn tells_how_to_go_on(halt: &Halt) -> bool {
+pub fn says_how_to_continue(halt: &Halt) -> bool {
     matches!(halt.why, HaltWhy::Away { .. })
 }
 
@@ -261,7 +263,7 @@ pub fn tells_how_to_go_on(halt: &Halt) -> bool {
 pub fn waits(state: &State, task: &Task) -> Option<String> {
     let Status::Waiting { step, until } = task.status else { return None };
     Some(match state.door(step, task.by(step)) {
-        LaneState::Held { account, why, guess, .. } => history::waits(&account, why, until, guess),
+        LaneState::Held { account, why, guess, .. } => wording::waits(&account, why, until, guess),
         LaneState::Open { .. } | LaneState::Probed => format!("waiting until {}", until.rfc3339()),
     })
 }
@@ -276,6 +278,17 @@ pub fn current(state: &State) -> Option<&Task> {
     let busy = leaves(state).find(|task| task.step().is_some());
     busy.or_else(|| leaves(state).filter(|task| task.started_at.is_some()).last())
         .or_else(|| leaves(state).next())
+}
+
+/// The text without line ends and control characters: titles and messages come from files and
+/// agents, and must not break out of their line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A number with its noun: `1 task`, `2 tasks`.
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A duration for people: `1h 02m`, `3m 05s`, `4.2s`.

@@ -20,14 +20,14 @@ use autopilot_core::workflow::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The directory of all run directories, relative to the checkout.
 pub const RUNS_DIR: &str = "runs/autopilot";
 /// The name of the manifest in a run's directory.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
-/// The number of warnings that are kept of one run.
+/// The most warnings that are kept of one run.
 const WARNINGS_MAX: usize = 500;
 
 /// Reads a text by its hash.
@@ -65,7 +65,7 @@ pub struct ExecEntry {
     pub cost_usd: Option<f64>,
 }
 
-/// The bytes of a step's answer in a file that is rewritten at every end of a step.
+/// The most bytes of a step's answer in a file that is rewritten whenever a step ends.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// The verdicts and warnings of the iterations, folded from the records in order.
@@ -75,8 +75,6 @@ pub struct IterationHistory {
     round: u32,
     said: BTreeMap<u32, IterationWord>,
     warnings: Vec<String>,
-    /// The warnings so far, to give each only once.
-    warned: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -175,15 +173,16 @@ impl IterationHistory {
 
     fn warn(&mut self, text: &str) {
         let warning = format!("iteration {}: {text}", self.round.max(1));
-        if self.warned.contains(&warning) || self.warnings.len() > WARNINGS_MAX {
+        let before = self.warnings.len();
+        if self.warnings.contains(&warning) || before > WARNINGS_MAX {
             return;
         }
-        if self.warnings.len() == WARNINGS_MAX {
-            self.warnings.push("further warnings were dropped".to_owned());
-            return;
-        }
-        self.warned.insert(warning.clone());
-        self.warnings.push(warning);
+        let is_last = before == WARNINGS_MAX;
+        self.warnings.push(if is_last {
+            "further warnings were dropped".to_owned()
+        } else {
+            warning
+        });
     }
 
     /// The reviewer's last answer in an iteration, or the controller's correction of it.
@@ -215,6 +214,13 @@ pub fn steps<'a>(state: &'a State, read: Read<'_>) -> Vec<PlacedStep<'a>> {
     let mut steps: Vec<PlacedStep<'_>> = placed.collect();
     steps.sort_by_key(|step| (step.body.iteration, step.body.place));
     steps
+}
+
+/// The steps of an iteration, without those of a workflow that was never started.
+pub fn steps_of<'a>(steps: &'a [PlacedStep<'a>], iteration: u32) -> Vec<&'a PlacedStep<'a>> {
+    let is_own =
+        |step: &&PlacedStep<'_>| step.body.iteration == iteration && !step.task.is_dropped();
+    steps.iter().filter(is_own).collect()
 }
 
 /// The content of `manifest.json`.
@@ -359,8 +365,7 @@ fn iteration(
     history: &IterationHistory,
     read: Read<'_>,
 ) -> ManifestIteration {
-    let is_own = |step: &&PlacedStep<'_>| step.body.iteration == index && !step.task.is_dropped();
-    let own: Vec<&PlacedStep<'_>> = steps.iter().filter(is_own).collect();
+    let own = steps_of(steps, index);
     let workflow = own.first().map(|first| Workflow {
         version: workflow::VERSION,
         id: first.body.workflow.clone(),

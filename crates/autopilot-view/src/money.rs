@@ -11,7 +11,7 @@ pub fn cost(bill: Bill) -> String {
 
 /// The command that continues a stopped run. If a limit is used up, the command names it, because
 /// the run would only stop again.
-pub fn go_on(state: &State) -> String {
+pub fn continue_command(state: &State) -> String {
     let run = &state.run;
     let resume = "`autopilot resume`".to_owned();
     let Some(halt) = &run.halt else { return resume };

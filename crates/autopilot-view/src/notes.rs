@@ -1,10 +1,10 @@
 //! Entries of `.autopilot/RELEASE_NOTES_RUNNING.md`: one per failed round and per settled task, keyed
 //! by its event so that none is written twice after a crash.
 
-use super::{duration, failure};
+use super::{count, duration, one_line};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
-use autopilot_core::id::AttemptId;
 use autopilot_core::limit::ReviewGate;
+use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 
@@ -17,14 +17,13 @@ pub struct NoteEntry {
 
 /// Returns the entries of a record; `state` is that after the record.
 pub fn entries(record: &Record, state: &State) -> Vec<NoteEntry> {
-    let mut entries = Vec::new();
-    for (place, event) in record.events.iter().enumerate() {
-        if let Some(text) = entry(event, record, state) {
-            let place = AttemptId { seq: record.seq, place: place as u32 };
-            entries.push(NoteEntry { key: format!("{} {place}", state.run.id), text });
-        }
-    }
-    entries
+    let entries = record.numbered().filter_map(|(id, event)| {
+        Some(NoteEntry {
+            key: format!("{} {id}", state.run.id),
+            text: entry(event, record, state)?,
+        })
+    });
+    entries.collect()
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is worth a note")]
@@ -32,8 +31,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
     let at = record.at.rfc3339();
     match event {
         Event::RoundFailed { task, round, reasons, .. } => {
-            let task = state.task(*task);
-            let name = task.label();
+            let name = state.task(*task).label();
             let mut text = format!("- {at} **{name}** iteration {round} not good enough\n");
             for reason in reasons {
                 text.push_str(&format!("  - {}: {}\n", reason.step, one_line(&reason.text)));
@@ -42,49 +40,39 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
         }
         Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
             let task = state.task(*task);
-            let (name, title) = (task.name(), one_line(&task.spec.title));
-            let spent = format!(
-                "{} {}, {}, {}",
-                task.round,
-                if task.round == 1 { "iteration" } else { "iterations" },
-                duration(task.spent.work_ms),
-                task.spent.bill.usd
-            );
-            Some(match end {
-                TaskEnd::Closed => {
-                    let commit: String =
-                        task.commit.clone().unwrap_or_default().chars().take(10).collect();
-                    let waived = match waived(task, state).as_slice() {
-                        [] => String::new(),
-                        some => format!("; waived: {}", one_line(&some.join(", "))),
-                    };
-                    let used = task.used.line();
-                    let used = used.map(|used| format!("; used {}", one_line(&used)));
-                    let used = used.unwrap_or_default();
-                    format!(
-                        "- {at} **{name}** DONE: {title} ({spent}, commit {commit}){waived}{used}\n"
-                    )
-                }
-                TaskEnd::Failed { .. } => {
-                    let why = failure(task).map(ToString::to_string).unwrap_or_default();
-                    format!("- {at} **{name}** FAILED: {title}: {why} ({spent})\n")
-                }
-                TaskEnd::Skipped { why: Skip::Asked } => {
-                    format!("- {at} **{name}** skipped by a person: {title}\n")
-                }
-                TaskEnd::Skipped { why: Skip::Dropped } => {
-                    format!("- {at} **{name}** skipped, its iteration was not started: {title}\n")
-                }
-                TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
-                    let by = state.task(*by).name();
-                    format!("- {at} **{name}** BLOCKED by {by}: {title}\n")
-                }
-            })
+            Some(format!("- {at} **{}** {}\n", task.name(), settled(task, end, state)))
         }
-        Event::Switched { switch: autopilot_core::pipeline::Switch::Review, on: false, by } => {
+        Event::Switched { switch: Switch::Review, on: false, by } => {
             Some(format!("- {at} REVIEW SKIPPED from here on ({by})\n"))
         }
         _ => None,
+    }
+}
+
+fn settled(task: &Task, end: &TaskEnd, state: &State) -> String {
+    let title = one_line(&task.spec.title);
+    let (rounds, time) = (count(task.round as usize, "iteration"), duration(task.spent.work_ms));
+    let spent = format!("{rounds}, {time}, {}", task.spent.bill.usd);
+    match end {
+        TaskEnd::Closed => {
+            let commit: String =
+                task.commit.iter().flat_map(|commit| commit.chars()).take(10).collect();
+            let waived = match waived(task, state).as_slice() {
+                [] => String::new(),
+                some => format!("; waived: {}", one_line(&some.join(", "))),
+            };
+            let used = task.used.line().map(|used| format!("; used {}", one_line(&used)));
+            let used = used.unwrap_or_default();
+            format!("DONE: {title} ({spent}, commit {commit}){waived}{used}")
+        }
+        TaskEnd::Failed { why } => format!("FAILED: {title}: {why} ({spent})"),
+        TaskEnd::Skipped { why: Skip::Asked } => format!("skipped by a person: {title}"),
+        TaskEnd::Skipped { why: Skip::Dropped } => {
+            format!("skipped, its iteration was not started: {title}")
+        }
+        TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
+            format!("BLOCKED by {}: {title}", state.task(*by).name())
+        }
     }
 }
 
@@ -109,8 +97,4 @@ pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
         waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
     }
     waived
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

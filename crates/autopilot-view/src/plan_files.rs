@@ -12,7 +12,7 @@ use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::TaskId;
 use autopilot_core::plan::{Plan, TaskBody};
 use autopilot_core::state::{State, Status, Task};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The file of the plan, in `.autopilot/plan`.
@@ -50,8 +50,7 @@ pub fn task_graph(state: &State) -> Value {
         "edges": edges,
         "batches": batches(&tasks),
         "ready": ready,
-        "counts": counts.into_iter().map(|(word, n)| (word.to_owned(), json!(n)))
-            .collect::<Map<_, _>>(),
+        "counts": counts,
     })
 }
 

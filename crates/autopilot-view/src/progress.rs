@@ -1,8 +1,9 @@
 //! Progress lines of a run, for a terminal without a dashboard and for a log.
 
-use super::history::{freed, held, switched, waits};
+use super::wording::happened;
 use super::{duration, passed_word};
 use autopilot_core::event::{Event, Facts, Outcome, Skip, TaskEnd};
+use autopilot_core::id::TaskId;
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 
@@ -21,104 +22,72 @@ pub struct ProgressLine {
     pub text: String,
 }
 
-fn line(weight: LineWeight, text: String) -> Option<ProgressLine> {
-    Some(ProgressLine { weight, text })
+/// The progress line of an event, if it has one; `state` is that after its record.
+pub fn line(event: &Event, state: &State) -> Option<ProgressLine> {
+    let text = text(event, state)?;
+    let text = match event.task() {
+        Some(task) => format!("{}: {text}", state.task(task).label()),
+        None => text,
+    };
+    Some(ProgressLine { weight: weight(event), text })
 }
 
-/// The progress line of an event, if it has one; `state` is that after its record.
-pub fn told(event: &Event, state: &State) -> Option<ProgressLine> {
-    use LineWeight::{Detail, Step as StepLine, Transition};
-    let name = |task: &autopilot_core::id::TaskId| {
-        let task = state.task(*task);
-        task.label().to_owned()
-    };
+#[expect(clippy::wildcard_enum_match_arm, reason = "everything else changes the course of the run")]
+fn weight(event: &Event) -> LineWeight {
     match event {
-        Event::RunStarted { run } => {
-            line(Transition, format!("run {} started on branch {}", run.id, run.branch))
+        Event::AttemptStarted { .. } | Event::AttemptEnded { .. } | Event::StageSkipped { .. } => {
+            LineWeight::Step
         }
-        Event::Booted { .. } => line(Transition, format!("run {} continues", state.run.id)),
-        Event::AttemptStarted { task, step, lane } => {
-            let of = state.task(*task);
-            let round = match (of.parent, super::iteration(state)) {
-                (None, None) => String::new(),
-                (Some(_), _) | (None, Some(_)) => format!(" (iteration {})", of.round),
-            };
-            let by = match lane {
-                0 => String::new(),
-                _ => format!(", by {}", state.lane_name(*task, *step, *lane)),
-            };
-            line(StepLine, format!("{}: {}{round}{by}", name(task), step.row().doing))
-        }
-        Event::AttemptEnded { task, step, outcome, facts, .. } => {
-            let took = duration(facts.ms);
-            let text = format!("{}: {step} {} ({took})", name(task), ended(*step, outcome, facts));
-            let text = match (&facts.log, is_bad(outcome)) {
-                (Some(log), true) => format!("{text}  log: .autopilot/{log}"),
-                (Some(_), false) | (None, _) => text,
-            };
-            line(StepLine, text)
-        }
-        Event::StageSkipped { task, step, why } if *step == Step::Review || *step == Step::Uat => {
-            line(StepLine, format!("{}: {step} skipped: {why}", name(task)))
-        }
-        Event::StageSkipped { .. } => None,
-        Event::Overruled { task, why } => line(Transition, format!("{}: {why}", name(task))),
-        Event::RoundFailed { task, round, reasons, .. } => {
-            let why: Vec<&str> = reasons.iter().map(|reason| reason.text.as_str()).collect();
-            let why = why.join("; ");
-            line(Transition, format!("{}: iteration {round} not good enough: {why}", name(task)))
-        }
-        Event::RailTripped { task, rail } => line(Transition, format!("{}: {rail}", name(task))),
-        Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => {
-            line(Transition, format!("{}: {}", name(task), settled(end)))
-        }
-        Event::TaskSettled { .. } => None,
-        Event::TaskReopened { task } => line(Transition, format!("{}: reopened", name(task))),
-        Event::TaskContinued { task, words } => {
-            let text = format!("{}: a person continues session {}", name(task), words.session);
-            line(Transition, text)
-        }
-        Event::WaitBegan { task, until, account, why, guess, .. } => {
-            let waits = waits(account, *why, *until, *guess);
-            line(Transition, format!("{}: {waits}", name(task)))
-        }
-        Event::AccountHeld { account, until, why, text, guess, .. } => {
-            line(Transition, held(account, *until, *why, text, *guess))
-        }
-        Event::AccountFreed { account } => line(Transition, freed(account)),
-        Event::WaitEnded { task } => line(Transition, format!("{}: continues", name(task))),
-        Event::Halted { halt } if halt.now => {
-            line(Transition, format!("stopping now: {}", halt.why))
-        }
-        Event::Halted { halt } => {
-            line(Transition, format!("stopping after the current steps: {}", halt.why))
-        }
-        Event::Resumed => line(Transition, "resumed".to_owned()),
-        Event::LimitsChanged { config: Some(_), .. } => {
-            line(Transition, "models changed".to_owned())
-        }
-        Event::LimitsChanged { config: None, .. } => line(Transition, "limits changed".to_owned()),
-        Event::Switched { switch, on, by } => line(Transition, switched(*switch, *on, by)),
-        Event::SessionOpened { task, session, .. } => {
-            line(Detail, format!("{}: session {session}", name(task)))
-        }
-        Event::Billed { task, bill, .. } => {
-            line(Detail, format!("{}: cost so far {}", name(task), bill.usd))
-        }
-        Event::RoomChanged { short: Some(short) } => {
-            line(Transition, format!("not starting more workers: {short}"))
-        }
-        Event::RoomChanged { short: None } => {
-            line(Transition, "enough room for more workers again".to_owned())
-        }
-        Event::TaskAdded { .. }
-        | Event::TaskMoved { .. }
-        | Event::MoneyGiven { .. }
-        | Event::TimePassed => None,
+        Event::SessionOpened { .. } | Event::Billed { .. } => LineWeight::Detail,
+        _ => LineWeight::Transition,
     }
 }
 
-fn is_bad(outcome: &Outcome) -> bool {
+/// The text of the line, without the name of the task.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others have the same words everywhere")]
+fn text(event: &Event, state: &State) -> Option<String> {
+    Some(match event {
+        Event::RunStarted { run } => format!("run {} started on branch {}", run.id, run.branch),
+        Event::Booted { .. } => format!("run {} continues", state.run.id),
+        Event::AttemptStarted { task, step, lane } => started(state, *task, *step, *lane),
+        Event::AttemptEnded { step, outcome, facts, .. } => {
+            let log = facts.log.as_ref().filter(|_| is_bad(outcome));
+            let log = log.map(|log| format!("  log: .autopilot/{log}")).unwrap_or_default();
+            format!("{step} {} ({}){log}", ended(*step, outcome, facts), duration(facts.ms))
+        }
+        // Other skipped stages are settings, not news.
+        Event::StageSkipped { step, .. } if !matches!(step, Step::Review | Step::Uat) => {
+            return None;
+        }
+        Event::Overruled { why, .. } => why.clone(),
+        Event::RoundFailed { round, reasons, .. } => {
+            let why: Vec<&str> = reasons.iter().map(|reason| reason.text.as_str()).collect();
+            format!("iteration {round} not good enough: {}", why.join("; "))
+        }
+        Event::RailTripped { rail, .. } => rail.to_string(),
+        Event::TaskSettled { task, end } if state.task(*task).parent.is_some() => settled(end),
+        Event::WaitEnded { .. } => "continues".to_owned(),
+        Event::Halted { halt } if halt.now => format!("stopping now: {}", halt.why),
+        Event::Halted { halt } => format!("stopping after the current steps: {}", halt.why),
+        Event::SessionOpened { session, .. } => format!("session {session}"),
+        Event::Billed { bill, .. } => format!("cost so far {}", bill.usd),
+        other => happened(other)?,
+    })
+}
+
+fn started(state: &State, task: TaskId, step: Step, lane: u32) -> String {
+    let of = state.task(task);
+    let has_iterations = of.parent.is_some() || super::iteration(state).is_some();
+    let round = if has_iterations { format!(" (iteration {})", of.round) } else { String::new() };
+    let by = match lane {
+        0 => String::new(),
+        _ => format!(", by {}", state.lane_name(task, step, lane)),
+    };
+    format!("{}{round}{by}", step.row().doing)
+}
+
+/// Whether an attempt ended with a failure that a person should look at.
+pub fn is_bad(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
 }
 

@@ -9,8 +9,9 @@ mod markdown;
 mod tests;
 
 use super::notes::waived;
-use super::{duration, failure, leaves, task_word};
-use autopilot_core::event::{Outcome, Verdict};
+use super::wording::review_word;
+use super::{count, duration, failure, leaves, task_word};
+use autopilot_core::event::Outcome;
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
@@ -19,15 +20,15 @@ use markdown::{code, escaped, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The size of a body that every forge accepts, with room for additions of people.
+/// The most bytes of a body: every forge accepts more, so that people can add to it.
 pub const BODY_BYTES_MAX: usize = 60_000;
-/// The length of a title; forges accept 255 characters.
+/// The most characters of a title; forges accept 255.
 pub const TITLE_CHARS_MAX: usize = 200;
 const GOAL_BYTES_MAX: usize = 8_000;
 const TASKS_BYTES_MAX: usize = 19_000;
 const EVIDENCE_BYTES_MAX: usize = 19_000;
 const ATTENTION_BYTES_MAX: usize = 12_000;
-/// The length at which a cell of a table is cut.
+/// The most characters of a cell in a table.
 const CELL_CHARS_MAX: usize = 300;
 
 /// The facts of a pull request that the state does not have.
@@ -77,7 +78,7 @@ fn goal(state: &State, known: &PullRequestFacts<'_>) -> String {
     let lines = words.lines().map(str::trim_end).map(|line| {
         let (indent, text) = line.split_at(line.len() - line.trim_start().len());
         let text = escaped(&cut(text, 4 * CELL_CHARS_MAX));
-        // A list item stays one.
+        // A list item stays a list item.
         match text.strip_prefix("\\- ").or_else(|| text.strip_prefix("\\* ")) {
             Some(item) => format!("> {}- {item}\n", one_line(indent)),
             None => format!("> {text}\n"),
@@ -147,8 +148,8 @@ fn evidence(state: &State, known: &PullRequestFacts<'_>) -> String {
 
 /// The commands of a step with their exit codes, or why there is none.
 fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
-    if let Some(why) = task.skipped.get(&step) {
-        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    if let Some(skipped) = skipped(task, step) {
+        return skipped;
     }
     let Some(shown) = task.last(step) else { return "not run".to_owned() };
     let exit = |code: Option<i32>| {
@@ -170,24 +171,20 @@ fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
 }
 
 fn reviewed(task: &Task) -> String {
-    if let Some(why) = task.skipped.get(&Step::Review) {
-        return format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX)));
+    if let Some(skipped) = skipped(task, Step::Review) {
+        return skipped;
     }
     let facts = task.last(Step::Review).map(|shown| &shown.facts);
-    match facts.and_then(|facts| Some((facts.verdict()?, facts.issues()))) {
+    match facts.and_then(|facts| Some((review_word(facts.verdict()?), facts.issues()))) {
         None => "none".to_owned(),
-        Some((verdict, issues)) => {
-            let verdict = match verdict {
-                Verdict::Approve => "approved",
-                Verdict::RequestChanges => "changes requested",
-            };
-            match issues {
-                0 => verdict.to_owned(),
-                1 => format!("{verdict}, 1 remark"),
-                issues => format!("{verdict}, {issues} remarks"),
-            }
-        }
+        Some((verdict, 0)) => verdict.to_owned(),
+        Some((verdict, issues)) => format!("{verdict}, {}", count(issues as usize, "remark")),
     }
+}
+
+fn skipped(task: &Task, step: Step) -> Option<String> {
+    let why = task.skipped.get(&step)?;
+    Some(format!("skipped: {}", escaped(&cut(why, CELL_CHARS_MAX))))
 }
 
 fn short(commit: Option<&str>) -> String {

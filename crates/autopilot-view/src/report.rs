@@ -18,23 +18,23 @@ pub use html::html;
 pub use words::{Clean, Excerpt};
 
 use super::graph::{self, GraphPicture};
-use super::history::{RunHistory, history};
+use super::history::{Remark, RunHistory, history};
 use super::manifest::{ExecEntry, IterationHistory, Read};
 use super::sessions::sessions;
-use super::{ExitWord, Standing, duration, failure, money, task_word};
+use super::{ExitWord, Standing, count, duration, failure, money, task_word};
 use attempt::{ReportAttempt, attempt, tokens};
 use autopilot_core::event::Record;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::{State, Task};
 use iteration::ReportIteration;
-use outcome::{ReportOutcome, count, outcome};
+use outcome::{ReportOutcome, outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Timeline, timeline};
-use words::{Body, PageWords, ReportLine};
+use words::{Body, FactRows, PageWords, ReportLine};
 
-/// The number of boxes in a graph that can still be told apart.
+/// The most boxes in a graph that can still be told apart.
 const GRAPH_NODES_MAX: usize = 150;
-/// The number of warnings on the page.
+/// The most warnings that a page shows.
 const WARNINGS_MAX: usize = 200;
 
 /// The facts of a report that the records do not have.
@@ -106,6 +106,17 @@ impl Tone {
     }
 }
 
+/// The sources of a page's content.
+struct PageSource<'a> {
+    state: &'a State,
+    known: &'a ReportFacts<'a>,
+    history: RunHistory,
+    choice: TaskChoice,
+    /// Whether a process works on the run, so that attempts without an end are still running.
+    is_live: bool,
+    words: PageWords<'a>,
+}
+
 /// Everything on the page, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportPage {
@@ -113,8 +124,8 @@ pub struct ReportPage {
     run: ReportLine,
     goal: Option<Body>,
     outcome: ReportOutcome,
-    facts: Vec<(&'static str, ReportLine)>,
-    commands: Vec<(&'static str, ReportLine)>,
+    facts: FactRows,
+    commands: FactRows,
     /// The iterations of a run towards a goal.
     iterations: Vec<ReportIteration>,
     graph: Option<Drawn>,
@@ -144,7 +155,7 @@ struct ReportTask {
     word: &'static str,
     tone: Tone,
     why: Option<ReportLine>,
-    facts: Vec<(&'static str, ReportLine)>,
+    facts: FactRows,
     notes: Vec<ReportLine>,
     attempts: Vec<ReportAttempt>,
     /// The number of earlier attempts, which are not shown.
@@ -161,100 +172,86 @@ struct Limit {
 
 /// Selects and words the content of a run's report.
 pub fn page(state: &State, records: &[Record], known: &ReportFacts<'_>) -> ReportPage {
-    let words = PageWords::new(known.clean);
-    let history = history(records);
-    let choice = TaskChoice::of(state);
-    let is_live = matches!(known.standing, Standing::Live { .. });
-    let until = if is_live { known.now } else { state.at };
+    let source = PageSource {
+        state,
+        known,
+        history: history(records),
+        choice: TaskChoice::of(state),
+        is_live: matches!(known.standing, Standing::Live { .. }),
+        words: PageWords::new(known.clean),
+    };
+    let words = &source.words;
     let mut goal = IterationHistory::default();
     records.iter().for_each(|record| goal.record(record));
     let has_iterations = state.run.flow.has_iterations();
-    let outcome = outcome(state, known, &words);
-    let iterations = if has_iterations {
-        let sessions = sessions(&state.run.id, records);
-        iteration::all(state, &goal, &sessions, known, &words)
-    } else {
-        Vec::new()
+    // Longer texts get their room on the page in the order in which they are made here.
+    let iterations = match has_iterations {
+        true => iteration::all(&source, &goal, &sessions(&state.run.id, records)),
+        false => Vec::new(),
     };
-    let timeline = timeline(state, &history.attempts, records, &choice, until, is_live, &words);
-    let graph = (!has_iterations)
-        .then(|| drawn(&GraphPicture::of_run(state), "g0", &choice, state, &words));
-    let told = |id: &TaskId| told(state.task(*id), &history, known, is_live, &words);
-    let tasks: Vec<ReportTask> = choice.tasks.iter().map(told).collect();
+    let picture = (!has_iterations).then(|| GraphPicture::of_run(state));
+    let graph = picture.and_then(|graph| drawn(&source, &graph, "g0", &source.choice));
+    let tasks: Vec<ReportTask> =
+        source.choice.tasks.iter().map(|id| report_task(&source, state.task(*id))).collect();
     let warnings = goal.warnings();
     ReportPage {
         title: words.cut_line(&state.run.title, 200),
         run: words.line(&state.run.id),
         goal: known.goal.as_deref().map(|goal| words.text(goal)),
-        outcome,
-        facts: facts(state, &words),
-        commands: commands(state, known, &words),
+        outcome: outcome(&source),
+        facts: facts(&source),
+        commands: commands(&source),
         iterations,
-        graph: graph.flatten(),
-        timeline,
+        graph,
+        timeline: timeline(&source, records),
         limits: limits(state),
         warnings: words.lines(warnings.iter().take(WARNINGS_MAX)),
-        remarks: remarks(state, &history, &words),
-        left_out: left_out(&choice, &history, warnings.len(), known, &tasks),
+        remarks: remarks(&source),
+        left_out: left_out(&source, warnings.len(), &tasks),
         tasks,
         written: format!("Written {} by autopilot {}.", known.now.rfc3339(), known.version),
     }
 }
 
-fn facts(state: &State, words: &PageWords<'_>) -> Vec<(&'static str, ReportLine)> {
-    let run = &state.run;
-    let mut rows = Vec::new();
-    let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
-    row("run", run.id.clone());
-    row("flow", run.flow.word().to_owned());
-    row("source", run.source.clone());
-    row("started by", run.started_by.clone());
-    row("started", run.started_at.rfc3339());
-    match state.root().and_then(|root| root.ended_at).filter(|_| state.end().is_some()) {
-        Some(at) => row("ended", at.rfc3339()),
-        None => row("last change", run.moved_at.rfc3339()),
-    }
-    row("time worked", duration(run.active_ms));
-    row("cost", money::cost(run.spent));
-    row("tokens", tokens(run.spent.tokens_in, run.spent.tokens_out));
+fn facts(source: &PageSource<'_>) -> FactRows {
+    let (state, run) = (source.state, &source.state.run);
+    let end = state.root().and_then(|root| root.ended_at).filter(|_| state.end().is_some());
     let base: String = run.base.chars().take(12).collect();
-    row("branch", format!("{} from {} at {base}", run.branch, run.base_branch));
-    if let Some(url) = super::state_json::pull_request(state) {
-        row("pull request", url.to_owned());
-    }
-    if let Some(used) = super::used(state).line() {
-        row("used", used);
-    }
-    rows
+    source.words.rows([
+        ("run", Some(run.id.clone())),
+        ("flow", Some(run.flow.word().to_owned())),
+        ("source", Some(run.source.clone())),
+        ("started by", Some(run.started_by.clone())),
+        ("started", Some(run.started_at.rfc3339())),
+        ("ended", end.map(Time::rfc3339)),
+        ("last change", end.is_none().then(|| run.moved_at.rfc3339())),
+        ("time worked", Some(duration(run.active_ms))),
+        ("cost", Some(money::cost(run.spent))),
+        ("tokens", Some(tokens(run.spent.tokens_in, run.spent.tokens_out))),
+        ("branch", Some(format!("{} from {} at {base}", run.branch, run.base_branch))),
+        ("pull request", super::state_json::pull_request(state).map(str::to_owned)),
+        ("used", super::used(state).line()),
+    ])
 }
 
-fn commands(
-    state: &State,
-    known: &ReportFacts<'_>,
-    words: &PageWords<'_>,
-) -> Vec<(&'static str, ReportLine)> {
+fn commands(source: &PageSource<'_>) -> FactRows {
+    let (state, standing) = (source.state, source.known.standing);
     let (branch, base) = (shell_word(&state.run.branch), shell_word(&state.run.base_branch));
-    let mut rows = Vec::new();
-    let mut row = |name: &'static str, value: String| rows.push((name, words.line(&value)));
-    if let Some(change) = &known.change {
-        row("changes", change.clone());
-        row("view", format!("git diff {base}...{branch}"));
-        let is_done = matches!(ExitWord::of(state), ExitWord::Done | ExitWord::PushFailed);
-        if is_done && known.standing == Standing::Over {
-            row("merge", format!("git merge {branch}"));
-        }
-    }
-    row("details", format!("autopilot show {}", state.run.id));
-    match known.standing {
-        Standing::Rests | Standing::Interrupted => row("resume", "autopilot resume".to_owned()),
-        Standing::Over
-            if matches!(ExitWord::of(state), ExitWord::Failed | ExitWord::NotConverged) =>
-        {
-            row("retry", "autopilot retry".to_owned());
-        }
-        Standing::Over | Standing::Live { .. } | Standing::Abandoned => {}
-    }
-    rows
+    let change = &source.known.change;
+    let exit = ExitWord::of(state);
+    let is_over = standing == Standing::Over;
+    let is_done = matches!(exit, ExitWord::Done | ExitWord::PushFailed);
+    let has_failed = matches!(exit, ExitWord::Failed | ExitWord::NotConverged);
+    let rests = matches!(standing, Standing::Rests | Standing::Interrupted);
+    let can_merge = change.is_some() && is_done && is_over;
+    source.words.rows([
+        ("changes", change.clone()),
+        ("view", change.is_some().then(|| format!("git diff {base}...{branch}"))),
+        ("merge", can_merge.then(|| format!("git merge {branch}"))),
+        ("details", Some(format!("autopilot show {}", state.run.id))),
+        ("resume", rests.then(|| "autopilot resume".to_owned())),
+        ("retry", (is_over && has_failed).then(|| "autopilot retry".to_owned())),
+    ])
 }
 
 /// The text as one word of a shell command.
@@ -268,11 +265,10 @@ fn shell_word(text: &str) -> String {
 }
 
 fn drawn(
+    source: &PageSource<'_>,
     graph: &GraphPicture,
     name: &str,
     choice: &TaskChoice,
-    state: &State,
-    words: &PageWords<'_>,
 ) -> Option<Drawn> {
     if graph.nodes.is_empty() {
         return None;
@@ -280,7 +276,7 @@ fn drawn(
     let shown: BTreeSet<&str> = choice
         .tasks
         .iter()
-        .map(|id| state.task(*id))
+        .map(|id| source.state.task(*id))
         .filter(|task| task.children.is_empty())
         .map(Task::name)
         .take(GRAPH_NODES_MAX)
@@ -288,41 +284,34 @@ fn drawn(
     let mut part = graph.only(|node| shown.contains(node.id.as_str()));
     let more = graph.nodes.len() - part.nodes.len();
     let tally = graph.tally();
-    part.for_each_text(|text| *text = words.cut_line(text, 200).as_str().to_owned());
+    part.for_each_text(|text| *text = source.words.cut_line(text, 200).as_str().to_owned());
     Some(Drawn { svg: graph::svg_part(&part, name), tally, more })
 }
 
-fn told(
-    task: &Task,
-    history: &RunHistory,
-    known: &ReportFacts<'_>,
-    is_live: bool,
-    words: &PageWords<'_>,
-) -> ReportTask {
+fn report_task(source: &PageSource<'_>, task: &Task) -> ReportTask {
+    let (words, bill) = (&source.words, task.spent.bill);
     let is_root = task.parent.is_none();
-    let (shown, before) = attempts(&history.attempts, task.id);
-    let mut facts = vec![
-        ("iterations", words.line(&task.round.to_string())),
-        ("attempts", words.line(&task.spent.attempts.to_string())),
-        ("time worked", words.line(&duration(task.spent.work_ms))),
-        ("cost", words.line(&money::cost(task.spent.bill))),
-        ("tokens", words.line(&tokens(task.spent.bill.tokens_in, task.spent.bill.tokens_out))),
-    ];
-    facts.extend(task.commit.as_deref().map(|commit| ("commit", words.line(commit))));
-    if !task.spec.depends_on.is_empty() {
-        facts.push(("after", words.line(&task.spec.depends_on.join(", "))));
-    }
+    let (shown, before) = attempts(&source.history.attempts, task.id);
+    let after = &task.spec.depends_on;
     let word = task_word(task);
     ReportTask {
         id: task.id,
-        name: if is_root { ReportLine::own("the run itself") } else { words.line(task.name()) },
+        name: words.task_name(task, "the run itself"),
         title: words.cut_line(if is_root { "" } else { &task.spec.title }, 200),
         word,
         tone: Tone::of(word),
         why: failure(task).map(|why| words.line(&why.to_string())),
-        facts,
+        facts: words.rows([
+            ("iterations", Some(task.round.to_string())),
+            ("attempts", Some(task.spent.attempts.to_string())),
+            ("time worked", Some(duration(task.spent.work_ms))),
+            ("cost", Some(money::cost(bill))),
+            ("tokens", Some(tokens(bill.tokens_in, bill.tokens_out))),
+            ("commit", task.commit.clone()),
+            ("after", (!after.is_empty()).then(|| after.join(", "))),
+        ]),
         notes: words.lines(&task.notes),
-        attempts: shown.into_iter().map(|tried| attempt(tried, known, is_live, words)).collect(),
+        attempts: shown.into_iter().map(|tried| attempt(source, tried)).collect(),
         before,
     }
 }
@@ -334,101 +323,64 @@ fn limits(state: &State) -> Vec<Limit> {
         true => state.root().map_or(0, |root| u64::from(root.rounds_used())),
         false => most(|task| u64::from(task.rounds_used())),
     };
-    let number = |what, used: u64, max: u64| Limit {
-        what,
-        used: used.to_string(),
-        max: max.to_string(),
-        is_hit: used >= max,
+    let limit = |what, used: String, max: String, is_hit| Limit { what, used, max, is_hit };
+    let number = |what, used: u64, max: u32| {
+        limit(what, used.to_string(), max.to_string(), used >= u64::from(max))
     };
+    let time = |what, used, max| limit(what, duration(used), duration(max), used >= max);
+    let retries = most(|task| u64::from(task.spent.retries_all));
+    let interruptions = most(|task| u64::from(task.spent.interruptions));
     let mut rows = vec![
-        number("iterations (highest of any task)", rounds, u64::from(limits.rounds_max)),
-        number(
-            "retries (highest of any task)",
-            most(|task| u64::from(task.spent.retries_all)),
-            u64::from(limits.retries_max),
-        ),
-        number(
-            "interruptions (highest of any task)",
-            most(|task| u64::from(task.spent.interruptions)),
-            u64::from(limits.interruptions_max),
-        ),
+        number("iterations (highest of any task)", rounds, limits.rounds_max),
+        number("retries (highest of any task)", retries, limits.retries_max),
+        number("interruptions (highest of any task)", interruptions, limits.interruptions_max),
     ];
     if let Some(max) = limits.usd_max {
-        let (used, is_hit) = (money::cost(run.spent), run.spent.usd >= max);
-        rows.push(Limit { what: "money", used, max: max.to_string(), is_hit });
+        let is_hit = run.spent.usd >= max;
+        rows.push(limit("money", money::cost(run.spent), max.to_string(), is_hit));
     }
     if let Some(max) = limits.usd_per_task_max {
         let most = state.tasks.iter().map(|task| task.spent.bill.usd).max().unwrap_or_default();
         let what = "money per task (highest of any task)";
-        rows.push(Limit {
-            what,
-            used: most.to_string(),
-            max: max.to_string(),
-            is_hit: most >= max,
-        });
+        rows.push(limit(what, most.to_string(), max.to_string(), most >= max));
     }
-    if let Some(max) = limits.wall_max_ms {
-        let (used, is_hit) = (duration(run.active_ms), run.active_ms >= max);
-        rows.push(Limit { what: "time worked", used, max: duration(max), is_hit });
-    }
+    rows.extend(limits.wall_max_ms.map(|max| time("time worked", run.active_ms, max)));
     let waited = most(|task| task.spent.waited_ms);
     if waited > 0 {
-        let max = limits.wait_quota_max_ms;
-        rows.push(Limit {
-            what: "time waiting for an account (highest of any task)",
-            used: duration(waited),
-            max: duration(max),
-            is_hit: waited >= max,
-        });
+        let what = "time waiting for an account (highest of any task)";
+        rows.push(time(what, waited, limits.wait_quota_max_ms));
     }
     rows
 }
 
-fn remarks(
-    state: &State,
-    history: &RunHistory,
-    words: &PageWords<'_>,
-) -> Vec<(String, ReportLine, ReportLine)> {
-    let before = history.remarks.len().saturating_sub(REMARKS_MAX);
-    let whose = |id: Option<TaskId>| match id.map(|id| state.task(id)) {
-        Some(task) if task.parent.is_some() => words.line(task.name()),
-        Some(_) | None => ReportLine::own("the run"),
+fn remarks(source: &PageSource<'_>) -> Vec<(String, ReportLine, ReportLine)> {
+    let (words, remarks) = (&source.words, &source.history.remarks);
+    let before = remarks.len().saturating_sub(REMARKS_MAX);
+    let row = |remark: &Remark| {
+        let task = remark.task.map(|id| words.task_name(source.state.task(id), "the run"));
+        let whose = task.unwrap_or_else(|| ReportLine::own("the run"));
+        (remark.at.rfc3339(), whose, words.line(&remark.text))
     };
-    let row = |remark: &super::history::Remark| {
-        (remark.at.rfc3339(), whose(remark.task), words.line(&remark.text))
-    };
-    history.remarks[before..].iter().map(row).collect()
+    remarks[before..].iter().map(row).collect()
 }
 
-fn left_out(
-    choice: &TaskChoice,
-    history: &RunHistory,
-    warnings: usize,
-    known: &ReportFacts<'_>,
-    tasks: &[ReportTask],
-) -> Vec<String> {
-    let mut lines = Vec::new();
-    if choice.left_out > 0 {
-        lines.push(format!(
-            "{} that succeeded or were not started; see `autopilot status --json`.",
-            count(choice.left_out, "task")
-        ));
-    }
+fn left_out(source: &PageSource<'_>, warnings: usize, tasks: &[ReportTask]) -> Vec<String> {
     let attempts: usize = tasks.iter().map(|told| told.before).sum();
-    if attempts > 0 {
-        lines.push(format!(
-            "{} of the tasks shown; see `autopilot show`.",
-            count(attempts, "earlier attempt")
-        ));
-    }
-    let remarks = history.remarks.len().saturating_sub(REMARKS_MAX);
-    if remarks > 0 {
-        lines.push(format!("{}; see `autopilot show`.", count(remarks, "earlier event")));
-    }
-    if warnings > WARNINGS_MAX {
-        lines.push(format!("{}; see manifest.json.", count(warnings - WARNINGS_MAX, "warning")));
-    }
-    if known.calls.len() >= CALLS_MAX {
+    let remarks = source.history.remarks.len().saturating_sub(REMARKS_MAX);
+    let parts = [
+        (
+            source.choice.left_out,
+            "task",
+            " that succeeded or were not started; see `autopilot status --json`.",
+        ),
+        (attempts, "earlier attempt", " of the tasks shown; see `autopilot show`."),
+        (remarks, "earlier event", "; see `autopilot show`."),
+        (warnings.saturating_sub(WARNINGS_MAX), "warning", "; see manifest.json."),
+    ];
+    let parts = parts.into_iter().filter(|(number, ..)| *number > 0);
+    let mut lines: Vec<String> =
+        parts.map(|(number, what, rest)| format!("{}{rest}", count(number, what))).collect();
+    if source.known.calls.len() >= CALLS_MAX {
         lines.push(format!(
             "Agent calls after the first {CALLS_MAX} of the tasks shown; their files are in \
              .autopilot/artifacts."

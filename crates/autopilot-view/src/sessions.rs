@@ -2,10 +2,11 @@
 //!
 //! An attempt of an agent without sessions counts as one, named after run and attempt.
 
-use super::cost::{Sum, charges};
-use autopilot_core::event::{Event, Outcome, Record};
+use crate::cost::{self, Sum};
+use crate::history::{PastAttempt, history};
+use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::{AttemptId, TaskId, Time};
-use autopilot_core::session_name::{TOLD, asked_something, name, own_name};
+use autopilot_core::session_name::{TOLD, name, own_name};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -32,21 +33,10 @@ pub struct Session {
 
 /// Returns the sessions of a run in the order of their last use.
 pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
-    let mut fold = SessionFold::default();
-    for record in records {
-        for (place, event) in record.events.iter().enumerate() {
-            fold.event(AttemptId { seq: record.seq, place: place as u32 }, record.at, event);
-        }
-    }
-    let mut costs: BTreeMap<AttemptId, Sum> = BTreeMap::new();
-    for charge in charges(records) {
-        let sum = costs.entry(charge.attempt).or_default();
-        *sum = sum.plus(charge.sum);
-    }
     let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
-    for (attempt, tried) in fold.tried.into_iter().filter(|(_, tried)| tried.asked) {
-        let cost = costs.get(&attempt).copied().unwrap_or_default();
-        for session in tried.sessions(run, attempt, cost) {
+    let attempts = history(records).attempts;
+    for tried in attempts.into_iter().filter(|tried| tried.step.role().is_some()) {
+        for session in of_attempt(run, tried) {
             let before = sessions.get(&session.id).map(|before| before.cost).unwrap_or_default();
             let cost = before.plus(session.cost);
             sessions.insert(session.id.clone(), Session { cost, ..session });
@@ -54,6 +44,36 @@ pub fn sessions(run: &str, records: &[Record]) -> Vec<Session> {
     }
     let mut sessions: Vec<Session> = sessions.into_values().collect();
     sessions.sort_by_key(|session| session.attempt);
+    sessions
+}
+
+/// The sessions of one attempt. The last one has the bill, because it is the one that continues.
+fn of_attempt(run: &str, tried: PastAttempt) -> Vec<Session> {
+    let mut ids = tried.sessions.clone();
+    ids.retain(|id| !id.starts_with(TOLD));
+    let is_its_own = !ids.is_empty();
+    if !is_its_own && tried.asks_an_agent() {
+        ids.push(own_name(run, tried.id));
+    }
+    let mut sessions: Vec<Session> = ids
+        .into_iter()
+        .map(|id| Session {
+            id,
+            is_its_own,
+            attempt: tried.id,
+            task: tried.task,
+            step: tried.step,
+            lane: tried.lane,
+            round: tried.round,
+            began: tried.started,
+            ended: tried.ended.clone(),
+            cost: Sum::default(),
+        })
+        .collect();
+    if let Some(last) = sessions.last_mut() {
+        let charges = cost::of_attempt(&tried).into_iter();
+        last.cost = charges.fold(Sum::default(), |sum, charge| sum.plus(charge.sum));
+    }
     sessions
 }
 
@@ -81,82 +101,10 @@ pub fn is_current(session: &Session, among: &[Session], state: &State) -> bool {
     is_newest && (twins == 1 || last == Some(&session.id))
 }
 
-#[derive(Default)]
-struct SessionFold {
-    tried: BTreeMap<AttemptId, SessionAttempt>,
-    rounds: BTreeMap<TaskId, u32>,
-}
-
-struct SessionAttempt {
-    task: TaskId,
-    step: Step,
-    lane: u32,
-    round: u32,
-    began: Time,
-    ended: Option<(Time, Outcome)>,
-    asked: bool,
-    ids: Vec<String>,
-}
-
-impl SessionAttempt {
-    /// The sessions of the attempt. The last one has the bill, because it is the one that continues.
-    fn sessions(self, run: &str, attempt: AttemptId, cost: Sum) -> Vec<Session> {
-        let is_its_own = !self.ids.is_empty();
-        let ids = if is_its_own { self.ids } else { vec![own_name(run, attempt)] };
-        let last = ids.len() - 1;
-        let session = |(place, id)| Session {
-            id,
-            is_its_own,
-            attempt,
-            task: self.task,
-            step: self.step,
-            lane: self.lane,
-            round: self.round,
-            began: self.began,
-            ended: self.ended.clone(),
-            cost: if place == last { cost } else { Sum::default() },
-        };
-        ids.into_iter().enumerate().map(session).collect()
-    }
-}
-
-impl SessionFold {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about a session")]
-    fn event(&mut self, id: AttemptId, at: Time, event: &Event) {
-        match event {
-            Event::TaskMoved { task, round, .. } => {
-                self.rounds.insert(*task, *round);
-            }
-            Event::AttemptStarted { task, step, lane } if step.role().is_some() => {
-                let round = self.rounds.get(task).copied().unwrap_or(1);
-                let (task, step, lane) = (*task, *step, *lane);
-                let (ended, ids) = (None, Vec::new());
-                let tried =
-                    SessionAttempt { task, step, lane, round, began: at, ended, asked: true, ids };
-                self.tried.insert(id, tried);
-            }
-            Event::SessionOpened { session, .. } if session.starts_with(TOLD) => {}
-            Event::SessionOpened { id, session, .. } => {
-                if let Some(tried) = self.tried.get_mut(id) {
-                    tried.ids.retain(|known| known != session);
-                    tried.ids.push(session.clone());
-                }
-            }
-            Event::AttemptEnded { id, outcome, facts, .. } => {
-                if let Some(tried) = self.tried.get_mut(id) {
-                    tried.asked = !tried.ids.is_empty() || asked_something(outcome, facts);
-                    tried.ended = Some((at, outcome.clone()));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autopilot_core::event::{Bill, Facts};
+    use autopilot_core::event::{Bill, Event, Facts};
     use autopilot_core::id::Micros;
 
     const TASK: TaskId = TaskId(1);

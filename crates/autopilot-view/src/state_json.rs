@@ -1,7 +1,7 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
 use super::{all_wait, awaited, current, failure, leaves, run_word, task_word, waits, worker_word};
-use autopilot_core::event::HoldWhy;
+use autopilot_core::event::{HoldWhy, Outcome};
 use autopilot_core::id::Time;
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Hold, Shown, State, Status, Task};
@@ -12,36 +12,36 @@ use serde_json::{Map, Value, json};
 pub fn state_json(state: &State) -> Value {
     let run = &state.run;
     let task = current(state);
-    let mut object = Map::new();
-    let mut put = |key: &str, value: Value| {
-        object.insert(key.to_owned(), value);
-    };
-    put("run_id", json!(run.id));
-    put("mode", json!(run.flow.word()));
-    put("title", json!(run.title));
-    put("started_by", json!(run.started_by));
-    put("current_state", json!(run_word(state)));
-    put("reason", json!(reason(state)));
-    put("task_id", json!(task.map(Task::name)));
-    put("task_path", json!(task.map(|task| &task.spec.source)));
-    put("branch_name", json!(run.branch));
-    put("base_branch", json!(run.base_branch));
-    put("base_commit", json!(run.base));
-    put("iteration", json!(task.map(|task| task.round)));
-    put("started_at", json!(run.started_at.rfc3339()));
-    put("last_transition_at", json!(run.moved_at.rfc3339()));
-    put("last_build", built(task));
-    put("last_validate", ran(task, Step::Validate));
-    put("last_review", reviewed(task));
-    put("last_uat_generation", generated(task));
-    put("last_uat_run", ran(task, Step::Uat));
-    put("unproven", json!(super::unproven(state)));
-    put("scheduler", scheduler(state));
-    put("held_accounts", state.holds().map(held).collect());
-    put("tasks", leaves(state).map(|task| one_task(state, task)).collect());
-    put("used", used(&super::used(state)));
-    put("git", git(state));
-    Value::Object(object)
+    let last = |step: Step| task.and_then(|task| task.last(step));
+    let built = [Step::Fix, Step::Build].into_iter().filter_map(last).max_by_key(|shown| shown.id);
+    json!({
+        "run_id": run.id,
+        "mode": run.flow.word(),
+        "title": run.title,
+        "started_by": run.started_by,
+        "current_state": run_word(state),
+        "reason": reason(state),
+        "task_id": task.map(Task::name),
+        "task_path": task.map(|task| &task.spec.source),
+        "branch_name": run.branch,
+        "base_branch": run.base_branch,
+        "base_commit": run.base,
+        "iteration": task.map(|task| task.round),
+        "started_at": run.started_at.rfc3339(),
+        "last_transition_at": run.moved_at.rfc3339(),
+        "last_build": built.map(|shown| with_artifact(shown, "summary_json_path")),
+        "last_validate": last(Step::Validate).map(ran),
+        "last_review": last(Step::Review).map(reviewed),
+        "last_uat_generation":
+            last(Step::UatGenerate).map(|shown| with_artifact(shown, "uat_cases_path")),
+        "last_uat_run": last(Step::Uat).map(ran),
+        "unproven": super::unproven(state),
+        "scheduler": scheduler(state),
+        "held_accounts": state.holds().map(held).collect::<Vec<_>>(),
+        "tasks": leaves(state).map(|task| one_task(state, task)).collect::<Vec<_>>(),
+        "used": used(&super::used(state)),
+        "git": git(state),
+    })
 }
 
 fn reason(state: &State) -> Option<String> {
@@ -60,45 +60,28 @@ pub fn in_root(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!(".autopilot/{path}") }
 }
 
-fn base_of(shown: &Shown) -> Map<String, Value> {
+fn ran(shown: &Shown) -> Value {
     let facts = &shown.facts;
-    let mut object = Map::new();
-    object.insert("exit_code".into(), json!(facts.exit));
-    object.insert("duration".into(), json!(facts.ms as f64 / 1000.0));
-    object.insert("log_path".into(), json!(facts.log.as_deref().map(in_root)));
+    json!({
+        "exit_code": facts.exit,
+        "duration": facts.ms as f64 / 1000.0,
+        "log_path": facts.log.as_deref().map(in_root),
+    })
+}
+
+/// Like [`ran`], with the path of what the step has written.
+fn with_artifact(shown: &Shown, key: &str) -> Value {
+    let mut object = ran(shown);
+    object[key] = json!(shown.facts.artifact.as_deref().map(in_root));
     object
 }
 
-fn ran(task: Option<&Task>, step: Step) -> Value {
-    let Some(shown) = task.and_then(|task| task.last(step)) else { return Value::Null };
-    Value::Object(base_of(shown))
-}
-
-fn built(task: Option<&Task>) -> Value {
-    let Some(task) = task else { return Value::Null };
-    let newest = [Step::Fix, Step::Build].into_iter().filter_map(|step| task.last(step));
-    let Some(shown) = newest.max_by_key(|shown| shown.id) else { return Value::Null };
-    let mut object = base_of(shown);
-    object.insert("summary_json_path".into(), json!(shown.facts.artifact.as_deref().map(in_root)));
-    Value::Object(object)
-}
-
-fn reviewed(task: Option<&Task>) -> Value {
-    let Some(shown) = task.and_then(|task| task.last(Step::Review)) else { return Value::Null };
+fn reviewed(shown: &Shown) -> Value {
     json!({
         "verdict": shown.facts.verdict().map(|verdict| verdict.word()),
         "issues_count": shown.facts.issues(),
         "review_json_path": shown.facts.artifact.as_deref().map(in_root),
     })
-}
-
-fn generated(task: Option<&Task>) -> Value {
-    let Some(shown) = task.and_then(|task| task.last(Step::UatGenerate)) else {
-        return Value::Null;
-    };
-    let mut object = base_of(shown);
-    object.insert("uat_cases_path".into(), json!(shown.facts.artifact.as_deref().map(in_root)));
-    Value::Object(object)
 }
 
 fn scheduler(state: &State) -> Value {
@@ -161,10 +144,8 @@ pub fn used(used: &Used) -> Value {
 
 fn git(state: &State) -> Value {
     let last = leaves(state).filter(|task| task.is_closed()).filter_map(|task| task.commit.clone());
-    let pushed = state.root().is_some_and(|root| {
-        root.last(Step::Push)
-            .is_some_and(|shown| shown.outcome == autopilot_core::event::Outcome::Passed)
-    });
+    let push = state.root().and_then(|root| root.last(Step::Push));
+    let pushed = push.is_some_and(|shown| shown.outcome == Outcome::Passed);
     json!({ "last_commit_sha": last.last(), "pushed": pushed, "pull_request": pull_request(state) })
 }
 

@@ -3,8 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    activity, awaited, current, duration, failure, headline, holds, leaves, task_word,
-    tells_how_to_go_on, waits,
+    activity, awaited, current, duration, failure, headline, holds, leaves, one_line,
+    says_how_to_continue, task_word, waits,
 };
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -38,8 +38,8 @@ pub fn status_md(state: &State) -> String {
     }
     if let Some(halt) = &run.halt {
         row("stopped because", halt.why.to_string());
-        if !tells_how_to_go_on(halt) {
-            row("continue with", money::go_on(state));
+        if !says_how_to_continue(halt) {
+            row("continue with", money::continue_command(state));
         }
     }
     for held in holds(state) {
@@ -124,9 +124,4 @@ fn last_failure(text: &mut String, state: &State) {
 
 fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
-}
-
-/// Titles and messages come from files and agents; they must not break out of their line.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -8,7 +8,7 @@ use autopilot_core::step::Step;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastTrouble<'a> {
     pub task: &'a Task,
-    /// None for a try that broke.
+    /// None if the attempt broke: the state does not keep the step of such an attempt.
     pub step: Option<Step>,
     pub shown: &'a Shown,
 }
@@ -16,11 +16,7 @@ pub struct LastTrouble<'a> {
 impl LastTrouble<'_> {
     /// The reason of the failure.
     pub fn why(&self) -> &str {
-        match &self.shown.outcome {
-            Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => why,
-            Outcome::Away { text, .. } => text,
-            Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => "",
-        }
+        crate::why(&self.shown.outcome).unwrap_or_default()
     }
 }
 

@@ -21,7 +21,7 @@ pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
         ExitWord::Paused if view::awaited(state).is_some() => {
             vec!["autopilot approve".to_owned(), "autopilot reject \"why\"".to_owned()]
         }
-        ExitWord::Paused => vec![view::money::go_on(state).replace('`', "")],
+        ExitWord::Paused => vec![view::money::continue_command(state).replace('`', "")],
         ExitWord::Failed | ExitWord::NotConverged => {
             let look = branch
                 .map(|branch| format!("git log --oneline {}..{branch}", state.run.base_branch));

@@ -122,14 +122,7 @@ fn object(
 
 fn attempt(tried: &PastAttempt, task: Option<String>) -> Value {
     let facts = &tried.facts;
-    let why = match &tried.ended {
-        Some((_, Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why })) => {
-            Some(why)
-        }
-        Some((_, Outcome::Away { text, .. })) => Some(text),
-        Some((_, Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked))
-        | None => None,
-    };
+    let why = tried.ended.as_ref().and_then(|(_, outcome)| autopilot_view::why(outcome));
     json!({
         "id": tried.id.to_string(),
         "task": task,

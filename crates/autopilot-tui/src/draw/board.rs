@@ -1,14 +1,15 @@
 //! The board: the run, its workers, the next tasks, the last failure and the log.
 
-use super::text::{column, fit, heading, right};
+use super::text::{heading, line, right};
 use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
 use crate::notice::needed;
 use crate::screen::{LineKind, Screen, Seat, TAIL_LINES_MAX, Worker};
-use crate::word::{doing, some, tasks};
+use crate::word::{doing, some};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::pipeline::Work;
 use autopilot_core::state::{LaneState, LiveAttempt, Status, Task};
+use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -30,7 +31,7 @@ const COST_CELLS_MIN: usize = 8;
 pub fn board(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut lines = header(screen, now, width);
-    lines.extend(banner(screen, now).map(|(text, style)| Line::styled(fit(&text, width), style)));
+    lines.extend(banner(screen, now).map(|(text, style)| line(&text, width, style)));
     lines.truncate(height);
     let has_keys = lines.len() < height;
     let rest = height - lines.len() - usize::from(has_keys);
@@ -83,7 +84,7 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     if !run.branch.is_empty() {
         facts.push(run.branch.clone());
     }
-    let second = Line::raw(fit(&format!(" {}", facts.join(" · ")), width));
+    let second = line(&format!(" {}", facts.join(" · ")), width, Style::new());
     vec![first, second, counts(screen, width)]
 }
 
@@ -95,30 +96,31 @@ fn worked_ms(screen: &Screen, now: Time) -> u64 {
 }
 
 fn counts(screen: &Screen, width: usize) -> Line<'static> {
-    let counts = screen.tally.counts;
-    if counts.all() == 0 {
-        return Line::styled(fit(" no tasks yet", width), FAINT);
+    let (tally, all) = (&screen.tally, screen.tally.leaves.len());
+    if all == 0 {
+        return line(" no tasks yet", width, FAINT);
     }
     let mut spans = vec![Span::raw(" ")];
-    for (word, count, style) in [
-        ("DONE", counts.done, GOOD),
-        ("RUNNING", counts.running, NEWS),
-        ("BLOCKED", counts.blocked, CARE),
-        ("PENDING", counts.pending, Style::new()),
-        ("FAILED", counts.failed, BAD),
-        ("SKIPPED", counts.skipped, CARE),
+    for (word, style) in [
+        ("DONE", GOOD),
+        ("RUNNING", NEWS),
+        ("BLOCKED", CARE),
+        ("PENDING", Style::new()),
+        ("FAILED", BAD),
+        ("SKIPPED", CARE),
     ] {
+        let count = tally.count(word);
         if word == "SKIPPED" && count == 0 {
             continue;
         }
         let style = if count == 0 { FAINT } else { style };
         spans.push(Span::styled(format!("{word} {count}  "), style));
     }
-    spans.push(Span::styled(format!("of {}", tasks(counts.all())), FAINT));
+    spans.push(Span::styled(format!("of {}", view::count(all, "task")), FAINT));
     let used: usize = spans.iter().map(Span::width).sum();
     let bar = width.saturating_sub(used + 4).min(30);
     if bar >= 8 {
-        let full = counts.done * bar / counts.all();
+        let full = tally.count("DONE") * bar / all;
         spans.push(Span::styled(format!("  {}", "█".repeat(full)), GOOD));
         spans.push(Span::styled("░".repeat(bar - full), FAINT));
     }
@@ -199,13 +201,11 @@ fn held(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     }
     let mut lines = vec![heading("Held accounts", width)];
     for hold in holds.iter().take(HELD_SHOWN_MAX) {
-        let text = format!("  {}", screen.manner.line(hold));
-        lines.push(Line::styled(fit(&text, width), CARE));
+        lines.push(line(&format!("  {}", screen.manner.line(hold)), width, CARE));
     }
     let more = holds.len().saturating_sub(HELD_SHOWN_MAX);
     if more > 0 {
-        let text = format!("  … {more} more; `autopilot status` lists all");
-        lines.push(Line::styled(fit(&text, width), FAINT));
+        lines.push(line(&format!("  … {more} more; `autopilot status` lists all"), width, FAINT));
     }
     lines
 }
@@ -236,7 +236,7 @@ fn workers(screen: &Screen, now: Time, width: usize, height: usize) -> Vec<Line<
         if needed > height {
             // The line that counts the others takes the place of the next worker.
             let text = format!("  … {} more running; t lists all tasks", live.len() - place);
-            lines.push(Line::styled(fit(&text, width), FAINT));
+            lines.push(line(&text, width, FAINT));
             break;
         }
         lines.extend(shown);
@@ -256,13 +256,14 @@ struct Columns {
 
 impl Columns {
     fn of(screen: &Screen, live: &[&LiveAttempt], width: usize) -> Columns {
-        let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
-        let mut names = live.iter().map(|live| screen.name(live.task).chars().count());
-        let mut steps = live.iter().map(|live| doing(live.step).len());
-        let name = widest(&mut names).clamp(4, NAME_CELLS_MAX).min(width / 3);
-        let doing = widest(&mut steps).min(DOING_CELLS_MAX).min(width / 2);
-        let costs = live.iter().map(|live| cost_of(screen.state.task(live.task)).len());
-        let cost = if width >= 70 { costs.max().unwrap_or(0).max(COST_CELLS_MIN) } else { 0 };
+        let widest = |of: &dyn Fn(&LiveAttempt) -> usize| {
+            live.iter().map(|live| of(live)).max().unwrap_or(0)
+        };
+        let name = widest(&|live| screen.name(live.task).chars().count());
+        let name = name.clamp(4, NAME_CELLS_MAX).min(width / 3);
+        let doing = widest(&|live| doing(live.step).len()).min(DOING_CELLS_MAX).min(width / 2);
+        let cost = widest(&|live| cost_of(screen.state.task(live.task)).len());
+        let cost = if width >= 70 { cost.max(COST_CELLS_MIN) } else { 0 };
         let title = if width >= 110 { TITLE_CELLS_MAX } else { 0 };
         let used = 2 + name + 2 + doing + 9 + cost + 2 + title + usize::from(title > 0) * 2;
         Columns { name, doing, cost, title, rest: width.saturating_sub(used) }
@@ -276,14 +277,7 @@ impl Columns {
         now: Time,
     ) -> Line<'static> {
         let task = screen.state.task(live.task);
-        let is_selected = screen.selected == Some(live.task);
-        let mark = if is_selected { "▸ " } else { "  " };
-        let name_style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
-        let mut spans = vec![
-            Span::raw(mark),
-            Span::styled(column(&screen.name(live.task), self.name), name_style),
-            Span::raw("  "),
-        ];
+        let mut spans = name(screen, live.task, self.name);
         let title = if task.parent.is_some() { task.spec.title.as_str() } else { "" };
         let title = screen.manner.line(title);
         if self.title > 0 {
@@ -310,6 +304,15 @@ impl Columns {
     }
 }
 
+/// The name of a task in a column of its own, with a mark if the task is selected.
+pub fn name(screen: &Screen, task: TaskId, cells: usize) -> Vec<Span<'static>> {
+    let is_selected = screen.selected == Some(task);
+    let mark = if is_selected { "▸ " } else { "  " };
+    let style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
+    let name = column(&screen.name(task), cells);
+    vec![Span::raw(mark), Span::styled(name, style), Span::raw("  ")]
+}
+
 /// The cost of a task, with a space before it because it stands to the right of a time.
 pub fn cost_of(task: &Task) -> String {
     format!(" {}", view::money::cost(task.spent.bill))
@@ -325,7 +328,7 @@ fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
     if !what.is_empty() {
         text.push_str(&format!(": {}", some(&what, 3)));
     }
-    Some(Line::styled(fit(&text, width), FAINT))
+    Some(line(&text, width, FAINT))
 }
 
 fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
@@ -336,24 +339,22 @@ fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
         return Vec::new();
     }
     let mut lines = vec![heading("Next", width)];
-    let name = |id: &TaskId| screen.name(*id);
     if free > 0 {
         let first = between().chain(tally.ready.iter().copied());
-        let names: Vec<String> = first.take(NAMES_MAX).map(|id| name(&id)).collect();
+        let names: Vec<String> = first.take(NAMES_MAX).map(|id| screen.name(id)).collect();
         let more = free - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let text = format!("  ready, waiting for a worker: {}{more}", names.join(", "));
-        lines.push(Line::raw(fit(&text, width)));
+        lines.push(line(&text, width, Style::new()));
     }
     for id in tally.waiting.iter().take(WAITING_SHOWN_MAX) {
         let needs = needed(&screen.state, *id);
-        let text = format!("  {} waits for {}", name(id), some(&needs, NAMES_MAX));
-        lines.push(Line::raw(fit(&text, width)));
+        let text = format!("  {} waits for {}", screen.name(*id), some(&needs, NAMES_MAX));
+        lines.push(line(&text, width, Style::new()));
     }
     let more = tally.waiting.len().saturating_sub(WAITING_SHOWN_MAX);
     if more > 0 {
-        let text = format!("  … {more} more wait for other tasks");
-        lines.push(Line::styled(fit(&text, width), FAINT));
+        lines.push(line(&format!("  … {more} more wait for other tasks"), width, FAINT));
     }
     lines
 }
@@ -365,14 +366,14 @@ fn failure(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![heading("Last failure", width)];
     let text =
         format!("  {name}: {} in iteration {}{exit}: {}", failure.step, failure.round, failure.why);
-    lines.push(Line::styled(fit(&text, width), BAD));
+    lines.push(line(&text, width, BAD));
     let tail = failure.tail.as_deref().unwrap_or_default();
     let from = tail.len().saturating_sub(TAIL_LINES_MAX);
-    for line in tail.iter().skip(from) {
-        lines.push(Line::styled(fit(&format!("  │ {line}"), width), FAINT));
+    for output in tail.iter().skip(from) {
+        lines.push(line(&format!("  │ {output}"), width, FAINT));
     }
     if let Some(log) = &failure.log {
-        lines.push(Line::raw(fit(&format!("  log: .autopilot/{log}"), width)));
+        lines.push(line(&format!("  log: .autopilot/{log}"), width, Style::new()));
     }
     lines
 }
@@ -384,19 +385,19 @@ fn log(screen: &Screen, width: usize, height: usize) -> Vec<Line<'static>> {
     }
     let rows = height - lines.len();
     let from = screen.log.len().saturating_sub(rows);
-    for line in screen.log.iter().skip(from) {
-        let style = match line.kind {
+    for entry in screen.log.iter().skip(from) {
+        let style = match entry.kind {
             LineKind::Plain => Style::new(),
             LineKind::Graph => NEWS,
             LineKind::Good => GOOD,
             LineKind::Bad => BAD,
             LineKind::Output => FAINT,
         };
-        let clock = (screen.manner.clock)(line.at);
+        let clock = (screen.manner.clock)(entry.at);
         let cells = width.saturating_sub(clock.len() + 3);
         lines.push(Line::from(vec![
             Span::styled(format!("  {clock} "), FAINT),
-            Span::styled(fit(&line.text, cells), style),
+            Span::styled(fit(&entry.text, cells), style),
         ]));
     }
     lines
@@ -405,7 +406,7 @@ fn log(screen: &Screen, width: usize, height: usize) -> Vec<Line<'static>> {
 /// The answer to the last key, or the keys that can be pressed.
 pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
     if let Some(answer) = &screen.answer {
-        return Line::styled(fit(&format!(" {answer}"), width), CARE);
+        return line(&format!(" {answer}"), width, CARE);
     }
     let leave = match screen.seat {
         Seat::Controller => "",
@@ -417,5 +418,5 @@ pub fn keys(screen: &Screen, width: usize) -> Line<'static> {
     };
     let text =
         format!(" {leave}{pause}  s stop  S stop now  ↑↓ select  l log  d diff  t tasks  ? help");
-    Line::styled(fit(&text, width), FAINT)
+    line(&text, width, FAINT)
 }

@@ -1,17 +1,18 @@
 //! The list of all tasks of the run, as many of them as fit.
 
-use super::board::{cost_of, header, keys};
-use super::text::{column, fit, heading, right};
-use super::{BAD, CARE, FAINT, GOOD, NEWS, STRONG};
+use super::board::{cost_of, header, keys, name};
+use super::text::{heading, right};
+use super::{BAD, CARE, FAINT, GOOD, NEWS};
 use crate::notice::needed;
 use crate::screen::Screen;
 use crate::word::some;
 use autopilot_core::event::{Skip, TaskEnd};
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::Status;
+use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, task_word};
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 const NAME_CELLS_MAX: usize = 28;
@@ -50,21 +51,17 @@ fn row(screen: &Screen, id: TaskId, width: usize, cost: usize) -> Line<'static> 
         "BLOCKED" | "SKIPPED" => CARE,
         _ => Style::new(),
     };
-    let is_selected = screen.selected == Some(id);
-    let mark = if is_selected { "▸ " } else { "  " };
-    let name_style = if is_selected { STRONG.add_modifier(Modifier::REVERSED) } else { STRONG };
-    let name = NAME_CELLS_MAX.min(width / 3);
-    let rest = width.saturating_sub(2 + name + 2 + 8 + 9 + cost + 2);
-    Line::from(vec![
-        Span::raw(mark),
-        Span::styled(column(&screen.name(id), name), name_style),
-        Span::raw("  "),
+    let name_cells = NAME_CELLS_MAX.min(width / 3);
+    let rest = width.saturating_sub(2 + name_cells + 2 + 8 + 9 + cost + 2);
+    let mut spans = name(screen, id, name_cells);
+    spans.extend([
         Span::styled(column(word, 8), style),
         Span::raw(right(&view::duration(task.spent.work_ms), 9)),
         Span::raw(right(&cost_of(task), cost)),
         Span::raw("  "),
         Span::styled(fit(&detail(screen, id), rest), FAINT),
-    ])
+    ]);
+    Line::from(spans)
 }
 
 fn detail(screen: &Screen, id: TaskId) -> String {

@@ -1,6 +1,6 @@
 //! What a person sees, at several sizes.
 
-use crate::key::{KeyAct, MoveBy};
+use crate::key::MoveBy;
 use crate::page::TextPage;
 use crate::sample::SampleRun;
 use crate::screen::{Seat, View};
@@ -69,7 +69,7 @@ fn planning() {
 #[test]
 fn four_workers_busy() {
     let mut sample = busy();
-    sample.screen.act(KeyAct::Move(MoveBy::Line(1)), 10);
+    sample.screen.move_by(MoveBy::Line(1), 10);
     at_all_sizes("busy", &sample);
 }
 
@@ -229,7 +229,7 @@ fn of_ten_thousand_tasks_those_that_fit_are_drawn() {
     let mut sample = SampleRun::planned(&tasks);
     sample.start(&["task-00000", "task-00001", "task-00002", "task-00003"], Step::Build);
     assert_snapshot!("ten_thousand_80x24", sample.seen(80, 24));
-    sample.screen.act(KeyAct::Tasks, 10);
-    sample.screen.act(KeyAct::Move(MoveBy::Last), 10);
+    sample.screen.toggle(View::Tasks);
+    sample.screen.move_by(MoveBy::Last, 10);
     assert_snapshot!("ten_thousand_tasks_80x24", sample.seen(80, 24));
 }

@@ -1,43 +1,21 @@
-//! Text made to fit: cut to a number of cells, padded to a column.
+//! Text in columns, and the headings of sections.
 
 use super::FAINT;
-use ratatui::style::Modifier;
+use autopilot_view::width::fit;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// A text cut to at most `width` cells, with `…` where it was cut.
-pub fn fit(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut used = 0;
-    for character in text.chars() {
-        let cells = character.width().unwrap_or(0);
-        if used + cells + 1 > width {
-            break;
-        }
-        used += cells;
-        kept.push(character);
-    }
-    if width > 0 {
-        kept.push('…');
-    }
-    kept
-}
-
-/// A text padded on its right to exactly `width` cells, or cut to them.
-pub fn column(text: &str, width: usize) -> String {
-    let text = fit(text, width);
-    let missing = width.saturating_sub(text.width());
-    format!("{text}{}", " ".repeat(missing))
-}
+use unicode_width::UnicodeWidthStr;
 
 /// A text padded on its left to exactly `width` cells, or cut to them.
 pub fn right(text: &str, width: usize) -> String {
     let text = fit(text, width);
     let missing = width.saturating_sub(text.width());
     format!("{}{text}", " ".repeat(missing))
+}
+
+/// A line cut to the width of the screen.
+pub fn line(text: &str, width: usize, style: Style) -> Line<'static> {
+    Line::styled(fit(text, width), style)
 }
 
 /// The heading of a section: `── Log ──────────`.
@@ -56,18 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_by_cells_and_marked() {
-        assert_eq!(fit("short", 9), "short");
-        assert_eq!(fit("too long", 4), "too…");
-        assert_eq!(fit("漢字漢字", 5), "漢字…");
-        assert_eq!(fit("漢字", 3), "漢…");
-        assert_eq!((fit("x y", 1), fit("xy", 0)), ("…".to_owned(), String::new()));
-    }
-
-    #[test]
-    fn columns_have_exactly_their_width() {
-        assert_eq!(column("漢", 4), "漢  ");
+    fn numbers_stand_at_the_right_of_their_column() {
         assert_eq!(right("1s", 4), "  1s");
-        assert_eq!(column("abcdef", 4), "abc…");
+        assert_eq!(right("abcdef", 4), "abc…");
     }
 }

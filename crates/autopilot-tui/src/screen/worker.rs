@@ -37,7 +37,7 @@ pub struct Worker {
 
 impl Worker {
     /// Names the attempt that works now; what was seen of an earlier one is forgotten.
-    pub fn is_at(&mut self, attempt: AttemptId) {
+    pub fn now_at(&mut self, attempt: AttemptId) {
         if self.attempt != Some(attempt) {
             let seen_before_the_record = self.attempt.is_none();
             let kept =
@@ -130,16 +130,16 @@ mod tests {
     #[test]
     fn a_word_ends_the_suspicion_and_another_attempt_begins_with_nothing_seen() {
         let mut worker = Worker::default();
-        worker.is_at(AttemptId { seq: 1, place: 0 });
+        worker.now_at(AttemptId { seq: 1, place: 0 });
         worker.see(&Sight::Suspect { silent: Duration::from_secs(60) }, &manner());
         assert!(worker.silent.is_some());
         worker.see(&Sight::Output { text: "still here\n \n".into() }, &manner());
         assert_eq!((worker.silent, worker.last.as_str()), (None, "still here"));
         worker.see(&Sight::Output { text: "x".repeat(9_000) }, &manner());
         assert_eq!(worker.last.len(), LINE_CHARS_MAX);
-        worker.is_at(AttemptId { seq: 1, place: 0 });
+        worker.now_at(AttemptId { seq: 1, place: 0 });
         assert!(!worker.last.is_empty());
-        worker.is_at(AttemptId { seq: 2, place: 0 });
+        worker.now_at(AttemptId { seq: 2, place: 0 });
         assert!(worker.last.is_empty());
     }
 }

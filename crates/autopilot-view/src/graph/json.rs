@@ -1,50 +1,42 @@
 //! The graph as data.
 
-use super::{EdgePlace, GraphPicture, layer};
+use super::{EdgePlace, GraphNode, GraphPicture, layer};
 use serde_json::{Value, json};
 
 /// The graph as JSON.
 pub fn json(graph: &GraphPicture) -> Value {
-    let levels = layer::levels(graph);
-    let (before_node, before_group) = graph.before();
-    let ids = |places: &[EdgePlace]| -> Vec<Value> {
-        places.iter().map(|place| json!(graph.id_of(*place))).collect()
+    let (levels, before) = (layer::levels(graph), graph.dependencies());
+    let outer = |node: &GraphNode| node.group.map(|index| &graph.groups[index].id);
+    let depends_on = |place: EdgePlace| -> Vec<&str> {
+        before.get(&place).into_iter().flatten().map(|on| graph.id_of(*on)).collect()
     };
-    let group_id = |group: Option<usize>| group.map(|index| graph.groups[index].id.as_str());
-    let nodes: Vec<Value> = graph
-        .nodes
-        .iter()
-        .enumerate()
-        .map(|(index, node)| {
-            json!({
-                "id": node.id,
-                "title": node.title,
-                "status": node.mark.word(),
-                "remark": node.remark,
-                "level": levels[index] + 1,
-                "group": group_id(node.group),
-                "depends_on": ids(&before_node[index]),
-            })
+    let node = |(index, node): (usize, &GraphNode)| {
+        json!({
+            "id": node.id,
+            "title": node.title,
+            "status": node.mark.word(),
+            "remark": node.remark,
+            "level": levels[index] + 1,
+            "group": outer(node),
+            "depends_on": depends_on(EdgePlace::Node(index)),
         })
-        .collect();
-    let groups: Vec<Value> = graph
-        .groups
-        .iter()
-        .enumerate()
-        .map(|(index, group)| {
-            json!({
-                "id": group.id,
-                "title": group.title,
-                "status": group.mark.word(),
-                "group": group_id(group.group),
-                "depends_on": ids(&before_group[index]),
-            })
+    };
+    let group = |(index, group): (usize, &GraphNode)| {
+        json!({
+            "id": group.id,
+            "title": group.title,
+            "status": group.mark.word(),
+            "group": outer(group),
+            "depends_on": depends_on(EdgePlace::Group(index)),
         })
-        .collect();
-    let edges: Vec<Value> = graph
-        .edges
-        .iter()
-        .map(|edge| json!({ "from": graph.id_of(edge.from), "to": graph.id_of(edge.to) }))
-        .collect();
-    json!({ "title": graph.title, "nodes": nodes, "edges": edges, "groups": groups })
+    };
+    let edges = graph.edges.iter();
+    let edges =
+        edges.map(|edge| json!({ "from": graph.id_of(edge.from), "to": graph.id_of(edge.to) }));
+    json!({
+        "title": graph.title,
+        "nodes": graph.nodes.iter().enumerate().map(node).collect::<Vec<_>>(),
+        "edges": edges.collect::<Vec<_>>(),
+        "groups": graph.groups.iter().enumerate().map(group).collect::<Vec<_>>(),
+    })
 }

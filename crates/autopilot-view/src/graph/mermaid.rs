@@ -1,37 +1,41 @@
 //! The graph as a Mermaid flowchart.
 
-use super::{EdgePlace, GraphNode, GraphPicture, TaskMark, plain};
+use super::{EdgePlace, GraphPicture, MarkRow, NestedPart, TaskMark, plain};
 use std::fmt::Write;
 
-/// The number of edges that renderers accept by default.
+/// The most edges that renderers accept by default.
 const RENDERER_EDGES_MAX: usize = 500;
-/// The number of characters that renderers accept by default.
+/// The most characters that renderers accept by default.
 const RENDERER_CHARS_MAX: usize = 50_000;
 
 /// The graph as a Mermaid chart.
 pub fn mermaid(graph: &GraphPicture) -> String {
     let mut body = String::from("flowchart LR\n");
-    for (index, node) in graph.nodes.iter().enumerate() {
-        if node.group.is_none() {
-            node_line(&mut body, index, node, 1);
-        }
-    }
-    for index in 0..graph.groups.len() {
-        if graph.groups[index].group.is_none() {
-            subgraph(&mut body, graph, index, 1);
-        }
+    for (depth, part) in graph.nested() {
+        let pad = "  ".repeat(depth);
+        let _ = match part {
+            NestedPart::Node(index) => {
+                let node = &graph.nodes[index];
+                let (sign, label) = (sign(node.mark), label(&node.id, &node.title));
+                writeln!(body, "{pad}n{index}[\"{sign} {label}\"]")
+            }
+            NestedPart::Open(index) => {
+                let group = &graph.groups[index];
+                writeln!(body, "{pad}subgraph g{index}[\"{}\"]", label(&group.id, &group.title))
+            }
+            NestedPart::Close => writeln!(body, "{pad}end"),
+        };
     }
     for edge in &graph.edges {
         let _ = writeln!(body, "  {} --> {}", name(edge.from), name(edge.to));
     }
     for mark in TaskMark::ALL {
-        let (fill, line, text) = mark.colours();
-        let word = mark.word();
+        let MarkRow { word, fill, line, ink, .. } = mark.row();
         let of = |index: &usize| graph.nodes[*index].mark == mark;
         let mine: Vec<String> =
             (0..graph.nodes.len()).filter(of).map(|index| format!("n{index}")).collect();
         if !mine.is_empty() {
-            let _ = writeln!(body, "  classDef {word} fill:{fill},stroke:{line},color:{text}");
+            let _ = writeln!(body, "  classDef {word} fill:{fill},stroke:{line},color:{ink}");
             let _ = writeln!(body, "  class {} {word}", mine.join(","));
         }
     }
@@ -45,38 +49,9 @@ pub fn mermaid(graph: &GraphPicture) -> String {
     body
 }
 
-fn subgraph(body: &mut String, graph: &GraphPicture, index: usize, depth: usize) {
-    let (pad, group) = ("  ".repeat(depth), &graph.groups[index]);
-    let _ = writeln!(body, "{pad}subgraph g{index}[\"{}\"]", label(&group.id, &group.title));
-    for (at, node) in graph.nodes.iter().enumerate() {
-        if node.group == Some(index) {
-            node_line(body, at, node, depth + 1);
-        }
-    }
-    for at in index + 1..graph.groups.len() {
-        if graph.groups[at].group == Some(index) {
-            subgraph(body, graph, at, depth + 1);
-        }
-    }
-    let _ = writeln!(body, "{pad}end");
-}
-
-fn node_line(body: &mut String, index: usize, node: &GraphNode, depth: usize) {
-    let label = label(&node.id, &node.title);
-    let _ = writeln!(body, "{}n{index}[\"{} {label}\"]", "  ".repeat(depth), sign(node.mark));
-}
-
 /// The sign of a mark; none of them is markup.
 fn sign(mark: TaskMark) -> char {
-    match mark {
-        TaskMark::Skipped => '–',
-        TaskMark::Failed
-        | TaskMark::Running
-        | TaskMark::Waiting
-        | TaskMark::Blocked
-        | TaskMark::Pending
-        | TaskMark::Done => mark.sign(),
-    }
+    if mark == TaskMark::Skipped { '–' } else { mark.row().sign }
 }
 
 fn name(place: EdgePlace) -> String {

@@ -2,7 +2,8 @@
 
 mod layout;
 
-use super::{GraphGroup, GraphNode, GraphPicture, TaskMark, cut, plain};
+use super::{GraphNode, GraphPicture, MarkRow, TaskMark, plain};
+use crate::width::fit;
 use layout::{Layout, MARGIN, NODE_HEIGHT, NODE_WIDTH, Point, Rect};
 use std::fmt::Write;
 
@@ -36,12 +37,12 @@ pub fn svg(graph: &GraphPicture) -> String {
          </defs>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
     );
     let columns = usize::try_from(width / 10).unwrap_or(0);
-    let shown = escaped(&cut(&plain(&graph.title), columns));
+    let shown = escaped(&fit(&plain(&graph.title), columns));
     let _ = writeln!(text, "<text class=\"t\" x=\"{MARGIN}\" y=\"32\">{shown}</text>");
     let tally = escaped(&graph.tally());
     let _ = writeln!(text, "<text class=\"s\" x=\"{MARGIN}\" y=\"54\">{tally}</text>");
     let _ = writeln!(text, "<g transform=\"translate(0 {HEAD})\">");
-    draw(&mut text, graph, &layout, Dress::Alone);
+    draw(&mut text, graph, &layout, SvgSetting::File);
     text.push_str("</g>\n</svg>\n");
     text
 }
@@ -59,71 +60,73 @@ pub fn svg_part(graph: &GraphPicture, name: &str) -> String {
          <defs><marker id=\"{name}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" \
          markerHeight=\"8\" orient=\"auto\"><path class=\"a\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
     );
-    draw(&mut text, graph, &layout, Dress::Page { arrow: &name });
+    draw(&mut text, graph, &layout, SvgSetting::Page { arrow: &name });
     text.push_str("</svg>\n");
     text
 }
 
-/// The source of the colours.
+/// The surroundings of a picture, which decide where its colours come from.
 #[derive(Clone, Copy)]
-enum Dress<'a> {
-    Alone,
+enum SvgSetting<'a> {
+    /// A file of its own, which names every colour.
+    File,
+    /// A page, whose style sheet has the colours. `arrow` is the id of the arrowhead.
     Page { arrow: &'a str },
 }
 
-impl Dress<'_> {
-    fn arrow(self) -> String {
+impl<'a> SvgSetting<'a> {
+    fn arrow(self) -> &'a str {
         match self {
-            Dress::Alone => "arrow".to_owned(),
-            Dress::Page { arrow } => arrow.to_owned(),
+            SvgSetting::File => "arrow",
+            SvgSetting::Page { arrow } => arrow,
         }
     }
 
     /// The opening tag of a box.
     fn opening(self, mark: TaskMark) -> String {
         match self {
-            Dress::Alone => "<g>".to_owned(),
-            Dress::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
+            SvgSetting::File => "<g>".to_owned(),
+            SvgSetting::Page { .. } => format!("<g class=\"m-{}\">", mark.word()),
         }
     }
 
     fn ink(self, mark: TaskMark) -> String {
         match self {
-            Dress::Alone => format!(" style=\"fill:{}\"", mark.colours().2),
-            Dress::Page { .. } => String::new(),
+            SvgSetting::File => format!(" style=\"fill:{}\"", mark.row().ink),
+            SvgSetting::Page { .. } => String::new(),
         }
     }
 
     /// A page says the word too: not everybody sees colours or knows the signs.
     fn head(self, mark: TaskMark, id: &str) -> String {
+        let (sign, word) = (mark.row().sign, mark.word());
         match self {
-            Dress::Alone => format!("{} {id}", mark.sign()),
-            Dress::Page { .. } => format!("{} {} · {id}", mark.sign(), mark.word()),
+            SvgSetting::File => format!("{sign} {id}"),
+            SvgSetting::Page { .. } => format!("{sign} {word} · {id}"),
         }
     }
 }
 
-fn draw(text: &mut String, graph: &GraphPicture, layout: &Layout, dress: Dress<'_>) {
+fn draw(text: &mut String, graph: &GraphPicture, layout: &Layout, setting: SvgSetting<'_>) {
     for (group, rect) in graph.groups.iter().zip(&layout.groups) {
-        draw_group(text, group, rect, dress);
+        draw_group(text, group, rect, setting);
     }
-    let arrow = dress.arrow();
     for points in &layout.paths {
-        draw_path(text, points, &arrow);
+        draw_path(text, points, setting.arrow());
     }
     for (node, at) in graph.nodes.iter().zip(&layout.nodes) {
-        draw_node(text, node, *at, dress);
+        draw_node(text, node, *at, setting);
     }
 }
 
-fn draw_group(text: &mut String, group: &GraphGroup, rect: &Rect, dress: Dress<'_>) {
+fn draw_group(text: &mut String, group: &GraphNode, rect: &Rect, setting: SvgSetting<'_>) {
     let Rect { x, y, width, height } = rect;
-    let line = group.mark.colours().1;
-    let head = format!("{}  {}", dress.head(group.mark, &plain(&group.id)), plain(&group.title));
-    let opening = dress.opening(group.mark);
+    let line = group.mark.row().line;
+    let head = format!("{}  {}", setting.head(group.mark, &plain(&group.id)), plain(&group.title));
+    let opening = setting.opening(group.mark);
     let columns = usize::try_from(width / 7).unwrap_or(0);
     let (label, id, title) =
-        (escaped(&cut(&head, columns)), escaped(&group.id), escaped(&group.title));
+        (escaped(&fit(&head, columns)), escaped(&group.id), escaped(&group.title));
     let _ = writeln!(
         text,
         "{opening}<title>{id} ({}): {title}</title><rect class=\"g\" x=\"{x}\" y=\"{y}\" \
@@ -142,41 +145,26 @@ fn draw_path(text: &mut String, points: &[Point], arrow: &str) {
     for pair in points.windows(2) {
         let [from, to] = pair else { continue };
         let bend = ((to.x - from.x) / 2).abs().max(16);
-        let _ = write!(
-            text,
-            "C{} {} {} {} {} {}",
-            from.x + bend,
-            from.y,
-            to.x - bend,
-            to.y,
-            to.x,
-            to.y
-        );
+        let (out, into) = (from.x + bend, to.x - bend);
+        let _ = write!(text, "C{out} {} {into} {} {} {}", from.y, to.y, to.x, to.y);
     }
     let _ = writeln!(text, "\" marker-end=\"url(#{arrow})\"/>");
 }
 
-fn draw_node(text: &mut String, node: &GraphNode, at: Point, dress: Dress<'_>) {
-    let (fill, line, _) = node.mark.colours();
-    let (opening, ink) = (dress.opening(node.mark), dress.ink(node.mark));
-    let dashes = match node.mark {
-        TaskMark::Skipped | TaskMark::Blocked => " stroke-dasharray=\"4 3\"",
-        TaskMark::Failed
-        | TaskMark::Running
-        | TaskMark::Waiting
-        | TaskMark::Pending
-        | TaskMark::Done => "",
-    };
+fn draw_node(text: &mut String, node: &GraphNode, at: Point, setting: SvgSetting<'_>) {
+    let MarkRow { word, fill, line, .. } = node.mark.row();
+    let (opening, ink) = (setting.opening(node.mark), setting.ink(node.mark));
+    let is_left_out = matches!(node.mark, TaskMark::Skipped | TaskMark::Blocked);
+    let dashes = if is_left_out { " stroke-dasharray=\"4 3\"" } else { "" };
     let remark = node.remark.as_ref().map(|remark| format!(" · {remark}")).unwrap_or_default();
-    let head = format!("{}{remark}", dress.head(node.mark, &node.id));
-    let head = cut(&plain(&head), ID_COLUMNS_MAX);
+    let head = format!("{}{remark}", setting.head(node.mark, &node.id));
+    let head = fit(&plain(&head), ID_COLUMNS_MAX);
     let _ = write!(
         text,
-        "{opening}<title>{} ({}): {}</title><rect x=\"{}\" y=\"{}\" width=\"{NODE_WIDTH}\" \
+        "{opening}<title>{} ({word}): {}</title><rect x=\"{}\" y=\"{}\" width=\"{NODE_WIDTH}\" \
          height=\"{NODE_HEIGHT}\" rx=\"8\" fill=\"{fill}\" stroke=\"{line}\"{dashes}/>\
          <text class=\"i\" x=\"{}\" y=\"{}\"{ink}>{}</text>",
         escaped(&node.id),
-        node.mark.word(),
         escaped(&node.title),
         at.x,
         at.y,
@@ -185,13 +173,8 @@ fn draw_node(text: &mut String, node: &GraphNode, at: Point, dress: Dress<'_>) {
         escaped(&head),
     );
     for (index, line) in wrapped(&plain(&node.title)).iter().enumerate() {
-        let y = at.y + 38 + 15 * index as i64;
-        let _ = write!(
-            text,
-            "<text class=\"n\" x=\"{}\" y=\"{y}\">{}</text>",
-            at.x + 12,
-            escaped(line)
-        );
+        let (x, y, line) = (at.x + 12, at.y + 38 + 15 * index as i64, escaped(line));
+        let _ = write!(text, "<text class=\"n\" x=\"{x}\" y=\"{y}\">{line}</text>");
     }
     text.push_str("</g>\n");
 }
@@ -211,20 +194,10 @@ fn wrapped(title: &str) -> Vec<String> {
             Some(_) | None => lines.push(word.to_owned()),
         }
     }
-    lines.iter().map(|line| cut(line, TITLE_COLUMNS_MAX)).collect()
+    lines.iter().map(|line| fit(line, TITLE_COLUMNS_MAX)).collect()
 }
 
 fn escaped(text: &str) -> String {
-    let mut safe = String::new();
-    for c in plain(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
+    let text = plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }

@@ -1,6 +1,7 @@
 //! Graphs in, drawings out.
 
 use super::*;
+use unicode_width::UnicodeWidthStr;
 
 fn graph(lines: &str) -> GraphPicture {
     let mut graph = GraphPicture { title: "A plan".to_owned(), ..GraphPicture::default() };
@@ -18,7 +19,7 @@ fn graph(lines: &str) -> GraphPicture {
         let place = match id.strip_prefix("group ") {
             Some(id) => {
                 let (id, title) = (id.to_owned(), format!("Title of {id}"));
-                graph.groups.push(GraphGroup { id, title, mark, group });
+                graph.groups.push(GraphNode { id, title, mark, remark: None, group });
                 EdgePlace::Group(graph.groups.len() - 1)
             }
             None => {

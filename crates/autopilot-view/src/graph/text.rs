@@ -1,16 +1,17 @@
 //! The graph for a terminal: one heading per level, one line per task.
 
-use super::{EdgePlace, GraphPicture, TaskMark, cut, layer, plain, tasks, thousands};
+use super::{EdgePlace, GraphNode, GraphPicture, TaskMark, layer, plain, tasks, thousands};
+use crate::width::{column, fit};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
-/// The number of tasks of one level that are shown by default.
+/// The most tasks of one level that are shown by default.
 const LEVEL_LINES_MAX: usize = 20;
-/// The number of levels that are shown by default.
+/// The most levels that are shown by default.
 const LEVELS_MAX: usize = 30;
 /// The greatest width of the column of ids.
 const ID_COLUMNS_MAX: usize = 32;
-/// The number of names after `after`; the rest is counted.
+/// The most names after the word `after`; the others are counted.
 const AFTER_MAX: usize = 4;
 /// The least width at which a line can be read.
 const COLUMNS_MIN: usize = 30;
@@ -39,9 +40,9 @@ pub fn text(graph: &GraphPicture, columns: usize, paint: Paint, extent: GraphExt
     let drawing = Drawing::of(graph, columns, paint, extent);
     let mut lines = Vec::new();
     if !graph.title.is_empty() {
-        lines.push(cut(&plain(&graph.title), columns));
+        lines.push(fit(&plain(&graph.title), columns));
     }
-    lines.push(cut(&graph.tally(), columns));
+    lines.push(fit(&graph.tally(), columns));
     drawing.levels(&mut lines);
     lines.push(String::new());
     lines.join("\n")
@@ -56,7 +57,7 @@ struct Drawing<'a> {
     rows: Vec<Vec<usize>>,
     /// The groups by their first level.
     opens: BTreeMap<usize, Vec<usize>>,
-    before: (Vec<Vec<EdgePlace>>, Vec<Vec<EdgePlace>>),
+    before: BTreeMap<EdgePlace, Vec<EdgePlace>>,
     id_columns: usize,
 }
 
@@ -81,11 +82,11 @@ impl<'a> Drawing<'a> {
         for (group, level) in first {
             opens.entry(level).or_default().push(group);
         }
-        let ids = graph.nodes.iter().map(|node| &node.id);
-        let ids = ids.chain(graph.groups.iter().map(|group| &group.id));
-        let widest = ids.map(|id| id.width()).max().unwrap_or(0);
+        let all = graph.nodes.iter().chain(&graph.groups);
+        let widest = all.map(|node| node.id.width()).max().unwrap_or(0);
         let id_columns = widest.min(ID_COLUMNS_MAX).min(columns / 3);
-        Drawing { graph, columns, paint, extent, rows, opens, before: graph.before(), id_columns }
+        let before = graph.dependencies();
+        Drawing { graph, columns, paint, extent, rows, opens, before, id_columns }
     }
 
     fn levels(&self, lines: &mut Vec<String>) {
@@ -99,7 +100,7 @@ impl<'a> Drawing<'a> {
             if self.rows.len() > 1 {
                 let count = tasks(self.rows[level].len());
                 let heading = format!("level {} of {} ({count})", level + 1, self.rows.len());
-                lines.push(self.painted(&cut(&heading, self.columns), "1"));
+                lines.push(self.painted(&fit(&heading, self.columns), "1"));
             }
             self.level(level, lines);
         }
@@ -129,7 +130,7 @@ impl<'a> Drawing<'a> {
         } else {
             format!("… levels {} to {}: {}", thousands(first), thousands(last), tasks(count))
         };
-        cut(&said, self.columns)
+        fit(&said, self.columns)
     }
 
     fn level(&self, level: usize, lines: &mut Vec<String>) {
@@ -141,7 +142,7 @@ impl<'a> Drawing<'a> {
         lines.extend(shown.iter().map(|index| self.node_line(*index)));
         if shown.len() < row.len() {
             let more = row.len() - shown.len();
-            lines.push(cut(&format!("  … and {} more", thousands(more)), self.columns));
+            lines.push(fit(&format!("  … and {} more", thousands(more)), self.columns));
         }
     }
 
@@ -159,25 +160,23 @@ impl<'a> Drawing<'a> {
     fn node_line(&self, index: usize) -> String {
         let node = &self.graph.nodes[index];
         let mut remarks: Vec<String> = node.remark.iter().map(|remark| plain(remark)).collect();
-        remarks.extend(self.after(&self.before.0[index]));
+        remarks.extend(self.after(EdgePlace::Node(index)));
         if let Some(group) = node.group {
             remarks.push(format!("in {}", plain(&self.graph.groups[group].id)));
         }
-        self.line(node.mark, &node.id, &node.title, &remarks.join(" · "))
+        self.line(node, &remarks)
     }
 
     fn group_line(&self, index: usize) -> String {
         let group = &self.graph.groups[index];
         let inside = self.graph.nodes.iter().filter(|node| node.group == Some(index)).count();
         let mut remarks = vec![format!("expanded into {}", tasks(inside))];
-        remarks.extend(self.after(&self.before.1[index]));
-        self.line(group.mark, &group.id, &group.title, &remarks.join(" · "))
+        remarks.extend(self.after(EdgePlace::Group(index)));
+        self.line(group, &remarks)
     }
 
-    fn after(&self, before: &[EdgePlace]) -> Option<String> {
-        if before.is_empty() {
-            return None;
-        }
+    fn after(&self, place: EdgePlace) -> Option<String> {
+        let before = self.before.get(&place)?;
         let named = before.iter().take(AFTER_MAX).map(|place| plain(self.graph.id_of(*place)));
         let names = named.collect::<Vec<_>>().join(", ");
         Some(match before.len().checked_sub(AFTER_MAX) {
@@ -187,20 +186,18 @@ impl<'a> Drawing<'a> {
     }
 
     /// One task: `  ✓ id   title   after a, b`, cut to the width.
-    fn line(&self, mark: TaskMark, id: &str, title: &str, remarks: &str) -> String {
-        let id = padded(&cut(&plain(id), self.id_columns), self.id_columns);
+    fn line(&self, node: &GraphNode, remarks: &[String]) -> String {
+        let (id, title) = (column(&plain(&node.id), self.id_columns), plain(&node.title));
         let room = self.columns.saturating_sub(2 + 2 + self.id_columns + 2);
-        let title = plain(title);
         let gap = if remarks.is_empty() { 0 } else { 2 };
         let for_remarks = room.saturating_sub(gap + title.width().min(TITLE_COLUMNS_MIN));
-        let remarks = cut(remarks, for_remarks);
-        let title = cut(&title, room.saturating_sub(gap + remarks.width()));
-        let sign = self.painted(&mark.sign().to_string(), colour(mark));
-        let remarks = if remarks.is_empty() {
-            String::new()
-        } else {
-            format!("  {}", self.painted(&remarks, "2"))
-        };
+        let mut remarks = fit(&remarks.join(" · "), for_remarks);
+        let title = fit(&title, room.saturating_sub(gap + remarks.width()));
+        if !remarks.is_empty() {
+            remarks = format!("  {}", self.painted(&remarks, "2"));
+        }
+        let row = node.mark.row();
+        let sign = self.painted(&row.sign.to_string(), row.ansi);
         format!("  {sign} {id}  {title}{remarks}").trim_end().to_owned()
     }
 
@@ -210,18 +207,4 @@ impl<'a> Drawing<'a> {
             Paint::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
         }
     }
-}
-
-fn colour(mark: TaskMark) -> &'static str {
-    match mark {
-        TaskMark::Failed => "31",
-        TaskMark::Running => "34",
-        TaskMark::Waiting | TaskMark::Blocked => "33",
-        TaskMark::Pending | TaskMark::Skipped => "2",
-        TaskMark::Done => "32",
-    }
-}
-
-fn padded(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }

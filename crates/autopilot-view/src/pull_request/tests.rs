@@ -2,7 +2,7 @@
 
 use super::*;
 use autopilot_core::event::{
-    Bill, Event, Facts, Failure, Record, RunSpec, StepAnswer, TaskEnd, TaskEntry,
+    Bill, Event, Facts, Failure, Record, RunSpec, StepAnswer, TaskEnd, TaskEntry, Verdict,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, Micros, Time};

@@ -1,15 +1,16 @@
 //! One attempt on the page: its outcome, the checks of the controller, the calls of agents.
 
-use super::words::{Body, Excerpt, PageWords, ReportLine};
-use super::{AgentCall, ReportFacts, ResumeWay, Tone};
+use super::words::{Body, Excerpt, FactRows, PageWords, ReportLine};
+use super::{AgentCall, PageSource, Tone};
 use crate::history::PastAttempt;
+use crate::wording::review_word;
 use crate::{duration, money, passed_word, state_json};
 use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::id::Time;
 use autopilot_core::step::Step;
 use serde::Deserialize;
 
-/// The number of findings of a review or a guard that are listed.
+/// The most findings of a review or a guard that are listed.
 const FINDINGS_MAX: usize = 100;
 
 /// One attempt on the page.
@@ -21,10 +22,9 @@ pub struct ReportAttempt {
     pub tone: Tone,
     pub word: &'static str,
     pub why: Option<ReportLine>,
-    pub started: Time,
-    pub facts: Vec<(&'static str, ReportLine)>,
+    pub facts: FactRows,
     pub checks: Vec<ReportCheck>,
-    pub said: Option<ReportVerdict>,
+    pub verdict: Option<ReportVerdict>,
     pub notes: Vec<ReportLine>,
     /// The end of its output, if nothing else says what happened.
     pub tail: Option<Body>,
@@ -43,7 +43,7 @@ pub struct ReportCheck {
 /// The verdict of a reviewer or of the controller's own checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportVerdict {
-    pub verdict: &'static str,
+    pub word: &'static str,
     pub tone: Tone,
     pub summary: Body,
     pub findings: Vec<ReportLine>,
@@ -57,22 +57,18 @@ pub struct ReportQuestion {
     pub number: u32,
     pub tone: Tone,
     pub status: ReportLine,
-    pub facts: Vec<(&'static str, ReportLine)>,
+    pub facts: FactRows,
     pub resume: Option<ReportLine>,
     pub prompt: Body,
     pub output: Body,
 }
 
 /// The content of the page on one attempt.
-pub fn attempt(
-    tried: &PastAttempt,
-    known: &ReportFacts<'_>,
-    is_live: bool,
-    words: &PageWords<'_>,
-) -> ReportAttempt {
-    let (tone, word) = how(tried, is_live);
-    let evidence = evidence(tried, known);
-    let said = said(tried, known, words);
+pub(super) fn attempt(source: &PageSource<'_>, tried: &PastAttempt) -> ReportAttempt {
+    let PageSource { known, words, .. } = source;
+    let (tone, word) = tone_and_word(tried, source.is_live);
+    let evidence = evidence(source, tried);
+    let verdict = verdict(source, tried);
     let id = tried.id.to_string();
     let calls: Vec<&AgentCall> =
         known.calls.iter().filter(|call| call.exec.attempt == id).collect();
@@ -85,18 +81,17 @@ pub fn attempt(
         tone,
         word,
         why: why(tried).map(|why| words.line(&why)),
-        started: tried.started,
         facts: facts(tried, words),
         checks: evidence.checks.iter().map(|seen| check(seen, words)).collect(),
-        said: said.or_else(|| guarded(&evidence, words)),
+        verdict: verdict.or_else(|| controller_verdict(&evidence, words)),
         notes: words.lines(tried.facts.notes.iter().chain(&evidence.differs)),
         tail: tail.and_then(known.read).map(|text| words.text(&text)),
-        calls: calls.into_iter().map(|call| asked(call, known, is_live, words)).collect(),
+        calls: calls.into_iter().map(|call| question(source, call)).collect(),
     }
 }
 
 /// The outcome of an attempt as a colour and a word.
-pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
+pub fn tone_and_word(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
     let Some((_, outcome)) = &tried.ended else {
         return if is_live { (Tone::Busy, "running") } else { (Tone::Worse, "interrupted") };
     };
@@ -116,41 +111,33 @@ pub fn how(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str) {
 }
 
 fn why(tried: &PastAttempt) -> Option<String> {
-    match &tried.ended.as_ref()?.1 {
-        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
-            Some(why.clone())
-        }
-        Outcome::Quota { until } => Some(format!("until {}", until.rfc3339())),
-        Outcome::Away { text, .. } => Some(text.clone()),
-        Outcome::Passed | Outcome::Lost | Outcome::Revoked => None,
+    let (_, outcome) = tried.ended.as_ref()?;
+    if let Outcome::Quota { until } = outcome {
+        return Some(format!("until {}", until.rfc3339()));
     }
+    crate::why(outcome).map(str::to_owned)
 }
 
-fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> Vec<(&'static str, ReportLine)> {
+fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> FactRows {
     let (seen, bill) = (&tried.facts, tried.bill);
-    let mut rows = vec![("started", words.line(&tried.started.rfc3339()))];
-    if let Some((at, _)) = &tried.ended {
-        rows.push(("ended", words.line(&at.rfc3339())));
-        rows.push(("took", words.line(&duration(at.since_ms(tried.started)))));
-    }
-    if bill.usd.0 > 0 || bill.unpriced {
-        rows.push(("cost", words.line(&money::cost(bill))));
-    }
-    if bill.tokens_in + bill.tokens_out > 0 {
-        rows.push(("tokens", words.line(&tokens(bill.tokens_in, bill.tokens_out))));
-    }
-    let mut more = |name: &'static str, value: Option<String>| {
-        rows.extend(value.map(|value| (name, words.line(&value))));
-    };
-    more("exit code", seen.exit.map(|code| code.to_string()));
-    more("signal", seen.signal.map(|signal| signal.to_string()));
-    more("commit", seen.commit.clone());
-    more("tree", seen.tree.clone());
-    more("log", seen.log.as_deref().map(state_json::in_root));
-    more("artifact", seen.artifact.as_deref().map(state_json::in_root));
-    more("address", seen.url.clone());
-    more("used", seen.used.as_ref().and_then(|used| used.line()));
-    rows
+    let end = tried.ended.as_ref().map(|(at, _)| *at);
+    let has_cost = bill.usd.0 > 0 || bill.unpriced;
+    let has_tokens = bill.tokens_in + bill.tokens_out > 0;
+    words.rows([
+        ("started", Some(tried.started.rfc3339())),
+        ("ended", end.map(Time::rfc3339)),
+        ("took", end.map(|at| duration(at.since_ms(tried.started)))),
+        ("cost", has_cost.then(|| money::cost(bill))),
+        ("tokens", has_tokens.then(|| tokens(bill.tokens_in, bill.tokens_out))),
+        ("exit code", seen.exit.map(|code| code.to_string())),
+        ("signal", seen.signal.map(|signal| signal.to_string())),
+        ("commit", seen.commit.clone()),
+        ("tree", seen.tree.clone()),
+        ("log", seen.log.as_deref().map(state_json::in_root)),
+        ("artifact", seen.artifact.as_deref().map(state_json::in_root)),
+        ("address", seen.url.clone()),
+        ("used", seen.used.as_ref().and_then(|used| used.line())),
+    ])
 }
 
 /// Tokens for people: `120 in, 30 out`.
@@ -200,12 +187,12 @@ struct ReportReview {
     reason: String,
 }
 
-fn evidence(tried: &PastAttempt, known: &ReportFacts<'_>) -> ReportEvidence {
+fn evidence(source: &PageSource<'_>, tried: &PastAttempt) -> ReportEvidence {
     let runs_commands = tried.step.role().is_none() && tried.step.row().limits.is_some();
     if !runs_commands {
         return ReportEvidence::default();
     }
-    let text = tried.facts.answer.as_deref().and_then(known.read);
+    let text = tried.facts.answer.as_deref().and_then(source.known.read);
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
@@ -219,49 +206,45 @@ fn check(seen: &ReportCommand, words: &PageWords<'_>) -> ReportCheck {
     }
 }
 
-fn said(
-    tried: &PastAttempt,
-    known: &ReportFacts<'_>,
-    words: &PageWords<'_>,
-) -> Option<ReportVerdict> {
+fn verdict(source: &PageSource<'_>, tried: &PastAttempt) -> Option<ReportVerdict> {
     if !matches!(tried.step, Step::Review | Step::Completion) {
         return None;
     }
-    let text = tried.facts.answer.as_deref().and_then(known.read)?;
+    let text = tried.facts.answer.as_deref().and_then(source.known.read)?;
     let review: ReportReview = serde_json::from_str(&text).ok()?;
-    let (verdict, tone) = match (tried.step, tried.facts.verdict()?) {
+    let (word, tone) = match (tried.step, tried.facts.verdict()?) {
         (Step::Completion, Verdict::Approve) => ("done", Tone::Good),
         (Step::Completion, Verdict::RequestChanges) => ("not done", Tone::Bad),
-        (_, Verdict::Approve) => ("approved", Tone::Good),
-        (_, Verdict::RequestChanges) => ("changes requested", Tone::Bad),
+        (_, said @ Verdict::Approve) => (review_word(said), Tone::Good),
+        (_, said @ Verdict::RequestChanges) => (review_word(said), Tone::Bad),
     };
     let summary = [review.summary.trim(), review.reason.trim()].join("\n");
-    Some(ReportVerdict {
-        verdict,
-        tone,
-        summary: words.text(summary.trim()),
-        findings: review.issues.iter().take(FINDINGS_MAX).map(|it| finding(it, words)).collect(),
-        more: review.issues.len().saturating_sub(FINDINGS_MAX),
-    })
+    Some(found(word, tone, summary.trim(), &review.issues, &source.words))
 }
 
 /// The findings of the controller itself in a change.
-fn guarded(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
+fn controller_verdict(evidence: &ReportEvidence, words: &PageWords<'_>) -> Option<ReportVerdict> {
     if evidence.findings.is_empty() && evidence.conflict.is_none() {
         return None;
     }
-    Some(ReportVerdict {
-        verdict: "found by the controller",
-        tone: Tone::Bad,
-        summary: words.text(evidence.conflict.as_deref().unwrap_or_default()),
-        findings: evidence
-            .findings
-            .iter()
-            .take(FINDINGS_MAX)
-            .map(|it| finding(it, words))
-            .collect(),
-        more: evidence.findings.len().saturating_sub(FINDINGS_MAX),
-    })
+    let conflict = evidence.conflict.as_deref().unwrap_or_default();
+    Some(found("found by the controller", Tone::Bad, conflict, &evidence.findings, words))
+}
+
+fn found(
+    word: &'static str,
+    tone: Tone,
+    summary: &str,
+    findings: &[ReportFinding],
+    words: &PageWords<'_>,
+) -> ReportVerdict {
+    ReportVerdict {
+        word,
+        tone,
+        summary: words.text(summary),
+        findings: findings.iter().take(FINDINGS_MAX).map(|it| finding(it, words)).collect(),
+        more: findings.len().saturating_sub(FINDINGS_MAX),
+    }
 }
 
 fn finding(it: &ReportFinding, words: &PageWords<'_>) -> ReportLine {
@@ -274,36 +257,30 @@ fn finding(it: &ReportFinding, words: &PageWords<'_>) -> ReportLine {
     words.line(&format!("{}: {place}{}{fix}", it.severity, it.message))
 }
 
-fn asked(
-    call: &AgentCall,
-    known: &ReportFacts<'_>,
-    is_live: bool,
-    words: &PageWords<'_>,
-) -> ReportQuestion {
-    let exec = &call.exec;
+fn question(source: &PageSource<'_>, call: &AgentCall) -> ReportQuestion {
+    let (exec, words) = (&call.exec, &source.words);
     let (tone, status) = match exec.status.as_deref() {
         Some("succeeded") => (Tone::Good, "succeeded"),
         Some(other) => (Tone::Bad, other),
-        None if is_live => (Tone::Busy, "running"),
+        None if source.is_live => (Tone::Busy, "running"),
         None => (Tone::Worse, "interrupted"),
     };
-    let mut facts = vec![("agent", words.line(&exec.agent))];
-    let mut more = |name: &'static str, value: Option<String>| {
-        facts.extend(value.map(|value| (name, words.line(&value))));
-    };
-    more("model", exec.model.clone());
-    more("took", call.duration_ms.map(duration));
-    more("cost", exec.cost_usd.map(|usd| format!("${usd:.2}")));
-    more("tokens", exec.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens)));
-    more("files", Some(exec.path.clone()));
-    let way: Option<&ResumeWay> = known.ways.get(&call.session);
-    more("session", Some(call.session.clone()));
-    more("not resumable", way.and_then(|way| way.hindrance.clone()));
+    let way = source.known.ways.get(&call.session);
+    let used = exec.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens));
     ReportQuestion {
         number: exec.number,
         tone,
         status: words.line(status),
-        facts,
+        facts: words.rows([
+            ("agent", Some(exec.agent.clone())),
+            ("model", exec.model.clone()),
+            ("took", call.duration_ms.map(duration)),
+            ("cost", exec.cost_usd.map(|usd| format!("${usd:.2}"))),
+            ("tokens", used),
+            ("files", Some(exec.path.clone())),
+            ("session", Some(call.session.clone())),
+            ("not resumable", way.and_then(|way| way.hindrance.clone())),
+        ]),
         resume: way.and_then(|way| way.command.as_deref()).map(|command| words.line(command)),
         prompt: words.body(&call.prompt),
         output: words.body(&call.output),

@@ -6,13 +6,13 @@ use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Status, Task};
 use std::collections::BTreeSet;
 
-/// The number of tasks on the page.
+/// The most tasks that a page shows.
 pub const TASKS_MAX: usize = 200;
-/// The number of attempts of each task, the last ones.
+/// The most attempts that a page shows of a task; the last ones are shown.
 pub const ATTEMPTS_OF_TASK_MAX: usize = 60;
-/// The number of remarks, the last ones.
+/// The most remarks that a page shows; the last ones are shown.
 pub const REMARKS_MAX: usize = 300;
-/// The number of agent calls of the shown attempts.
+/// The most agent calls that a page shows.
 pub const CALLS_MAX: usize = 1_000;
 
 /// The tasks that are shown, the run itself among them, in order.

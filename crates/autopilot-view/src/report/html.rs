@@ -4,7 +4,7 @@
 use super::attempt::{ReportAttempt, ReportCheck, ReportQuestion, ReportVerdict};
 use super::iteration::ReportIteration;
 use super::timeline::{Bar, BarExtent, BarKind, Row, Timeline};
-use super::words::ReportLine;
+use super::words::{FactRows, ReportLine};
 use super::{Drawn, Limit, ReportPage, ReportTask, Tone};
 use autopilot_core::id::TaskId;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
@@ -36,16 +36,13 @@ pub fn html(page: &ReportPage) -> String {
                     (outcome(page))
                     @if !page.left_out.is_empty() { (left_out(&page.left_out)) }
                     @for iteration in &page.iterations { (of_iteration(iteration)) }
-                    @if let Some(graph) = &page.graph {
-                        section #graph aria-labelledby="graph-h" {
-                            h2 #graph-h { "Graph" }
-                            (drawn(graph))
-                        }
-                    }
+                    @if let Some(graph) = &page.graph { (section("graph", "Graph", drawn(graph))) }
                     (timeline(&page.timeline))
                     (tasks(&page.tasks))
                     (limits(&page.limits))
-                    (warnings(&page.warnings))
+                    @if !page.warnings.is_empty() {
+                        (section("warnings", "Warnings", list(&page.warnings, "")))
+                    }
                     (remarks(&page.remarks))
                 }
                 footer { p { (page.written) " Everything on this page is in the journal of the run and in its \
@@ -54,6 +51,29 @@ pub fn html(page: &ReportPage) -> String {
         }
     }
     .into_string()
+}
+
+fn section(id: &str, title: &str, body: Markup) -> Markup {
+    markup! {
+        section id=(id) aria-labelledby={ (id) "-h" } {
+            h2 id={ (id) "-h" } { (title) }
+            (body)
+        }
+    }
+}
+
+/// A part that may be wider than the page and is then scrolled by itself.
+fn wide(label: &str, body: Markup) -> Markup {
+    markup! { div.wide tabindex="0" role="region" aria-label=(label) { (body) } }
+}
+
+fn table(columns: &[&str], rows: Markup) -> Markup {
+    markup! {
+        table {
+            thead { tr { @for column in columns { th scope="col" { (column) } } } }
+            tbody { (rows) }
+        }
+    }
 }
 
 fn head(page: &ReportPage) -> Markup {
@@ -79,32 +99,30 @@ fn head(page: &ReportPage) -> Markup {
 }
 
 fn outcome(page: &ReportPage) -> Markup {
-    markup! {
-        section #outcome aria-labelledby="outcome-h" {
-            h2 #outcome-h { "Outcome" }
-            @if let Some(goal) = &page.goal {
-                h3 { "What was asked" }
-                (goal)
+    let body = markup! {
+        @if let Some(goal) = &page.goal {
+            h3 { "What was asked" }
+            (goal)
+        }
+        div.pair {
+            div {
+                h3 { "Proven by the controller" }
+                (list(&page.outcome.proven, "Nothing was proven."))
             }
-            div.pair {
-                div {
-                    h3 { "Proven by the controller" }
-                    (list(&page.outcome.proven, "Nothing was proven."))
-                }
-                div {
-                    h3 { "Not proven" }
-                    (list(&page.outcome.unproven, "Nothing was skipped."))
-                }
-            }
-            (rows(&page.facts))
-            h3 { "Commands" }
-            dl.commands {
-                @for (name, value) in &page.commands {
-                    dt { (name) } dd { code { (value) } }
-                }
+            div {
+                h3 { "Not proven" }
+                (list(&page.outcome.unproven, "Nothing was skipped."))
             }
         }
-    }
+        (rows(&page.facts))
+        h3 { "Commands" }
+        dl.commands {
+            @for (name, value) in &page.commands {
+                dt { (name) } dd { code { (value) } }
+            }
+        }
+    };
+    section("outcome", "Outcome", body)
 }
 
 fn left_out(lines: &[String]) -> Markup {
@@ -123,7 +141,7 @@ fn list(lines: &[ReportLine], none: &str) -> Markup {
     }
 }
 
-fn rows(rows: &[(&'static str, ReportLine)]) -> Markup {
+fn rows(rows: &FactRows) -> Markup {
     markup! {
         dl.facts { @for (name, value) in rows { div { dt { (name) } dd { (value) } } } }
     }
@@ -140,61 +158,52 @@ fn drawn(graph: &Drawn) -> Markup {
             p.cut { (graph.more) " of them are not in this picture; " code { "autopilot graph --out graph.svg" }
                 " draws all." }
         }
-        div.wide tabindex="0" role="region" aria-label="Graph of the tasks" { (PreEscaped(&graph.svg)) }
+        (wide("Graph of the tasks", markup! { (PreEscaped(&graph.svg)) }))
     }
 }
 
 fn of_iteration(iteration: &ReportIteration) -> Markup {
-    let id = format!("iteration-{}", iteration.index);
-    markup! {
-        section id=(id) aria-labelledby={ (id) "-h" } {
-            h2 id={ (id) "-h" } { "Iteration " (iteration.index) }
-            @match &iteration.workflow {
-                Some(workflow) => p { "Workflow " code { (workflow) } },
-                None => p.none { "No workflow could be used in this iteration." },
-            }
-            @if let Some(graph) = &iteration.graph { (drawn(graph)) }
-            @if !iteration.steps.is_empty() {
-                div.wide tabindex="0" role="region" aria-label={ "Steps of iteration " (iteration.index) } {
-                    table {
-                        thead { tr {
-                            th scope="col" { "step" } th scope="col" { "status" }
-                            th scope="col" { "goal" } th scope="col" { "time" }
-                            th scope="col" { "cost" } th scope="col" { "session" }
-                        } }
-                        tbody { @for step in &iteration.steps {
-                            tr {
-                                th scope="row" { a href={ "#" (anchor(step.task)) } { (step.id) } }
-                                td { (badge(step.tone, step.word)) }
-                                td.text { (step.goal) }
-                                td { (step.took) } td { (step.cost) }
-                                td { code { (step.session) } }
-                            }
-                        } }
-                    }
-                }
-            }
-            @if let Some((tone, word, text)) = &iteration.verdict {
-                div class={ "said " (tone.class()) } { h3 { (word) } (text) }
+    let index = iteration.index;
+    let columns = ["step", "status", "goal", "time", "cost", "session"];
+    let steps = markup! {
+        @for step in &iteration.steps {
+            tr {
+                th scope="row" { a href={ "#" (anchor(step.task)) } { (step.id) } }
+                td { (badge(step.tone, step.word)) }
+                td.text { (step.goal) }
+                td { (step.took) } td { (step.cost) }
+                td { code { (step.session) } }
             }
         }
-    }
+    };
+    let body = markup! {
+        @match &iteration.workflow {
+            Some(workflow) => p { "Workflow " code { (workflow) } },
+            None => p.none { "No workflow could be used in this iteration." },
+        }
+        @if let Some(graph) = &iteration.graph { (drawn(graph)) }
+        @if !iteration.steps.is_empty() {
+            (wide(&format!("Steps of iteration {index}"), table(&columns, steps)))
+        }
+        @if let Some((tone, word, text)) = &iteration.verdict {
+            div class={ "said " (tone.class()) } { h3 { (word) } (text) }
+        }
+    };
+    section(&format!("iteration-{index}"), &format!("Iteration {index}"), body)
 }
 
 fn timeline(timeline: &Timeline) -> Markup {
-    markup! {
-        section #timeline aria-labelledby="timeline-h" {
-            h2 #timeline-h { "Timeline" }
-            p { "From " (timeline.begin.rfc3339()) " to " (timeline.end.rfc3339())
-                ". A thin line is a task that nothing works on; a hatched bar is a wait." }
-            ol.time {
-                li.axis aria-hidden="true" {
-                    span.name {} span.track { @for tick in &timeline.ticks { span { (tick) } } }
-                }
-                @for row in &timeline.rows { (time_row(row)) }
+    let body = markup! {
+        p { "From " (timeline.begin.rfc3339()) " to " (timeline.end.rfc3339())
+            ". A thin line is a task that nothing works on; a hatched bar is a wait." }
+        ol.time {
+            li.axis aria-hidden="true" {
+                span.name {} span.track { @for tick in &timeline.ticks { span { (tick) } } }
             }
+            @for row in &timeline.rows { (time_row(row)) }
         }
-    }
+    };
+    section("timeline", "Timeline", body)
 }
 
 fn time_row(row: &Row) -> Markup {
@@ -236,14 +245,12 @@ fn anchor(task: TaskId) -> String {
 }
 
 fn tasks(tasks: &[ReportTask]) -> Markup {
-    markup! {
-        section #tasks aria-labelledby="tasks-h" {
-            h2 #tasks-h { "Agents and steps" }
-            p { "Every attempt with the checks of the controller and the prompts and answers of agents." }
-            p.paper { "Prompts and outputs are printed if they were open on the screen." }
-            @for told in tasks { (of_task(told)) }
-        }
-    }
+    let body = markup! {
+        p { "Every attempt with the checks of the controller and the prompts and answers of agents." }
+        p.paper { "Prompts and outputs are printed if they were open on the screen." }
+        @for told in tasks { (of_task(told)) }
+    };
+    section("tasks", "Agents and steps", body)
 }
 
 fn of_task(told: &ReportTask) -> Markup {
@@ -273,11 +280,11 @@ fn of_attempt(attempt: &ReportAttempt) -> Markup {
             (rows(&attempt.facts))
             @if !attempt.notes.is_empty() { (list(&attempt.notes, "")) }
             @for check in &attempt.checks { (of_check(check)) }
-            @if let Some(said) = &attempt.said { (of_said(said)) }
+            @if let Some(verdict) = &attempt.verdict { (of_verdict(verdict)) }
             @if let Some(tail) = &attempt.tail {
                 details { summary { "End of its output" } (tail) }
             }
-            @for asked in &attempt.calls { (of_call(asked)) }
+            @for question in &attempt.calls { (of_question(question)) }
         }
     }
 }
@@ -296,75 +303,52 @@ fn of_check(check: &ReportCheck) -> Markup {
     }
 }
 
-fn of_said(said: &ReportVerdict) -> Markup {
+fn of_verdict(verdict: &ReportVerdict) -> Markup {
     markup! {
-        div class={ "said " (said.tone.class()) } {
-            h5 { (said.verdict) }
-            @if !said.summary.is_empty() { (said.summary) }
-            @if !said.findings.is_empty() { (list(&said.findings, "")) }
-            @if said.more > 0 { p.cut { (said.more) " more are not shown." } }
+        div class={ "said " (verdict.tone.class()) } {
+            h5 { (verdict.word) }
+            @if !verdict.summary.is_empty() { (verdict.summary) }
+            @if !verdict.findings.is_empty() { (list(&verdict.findings, "")) }
+            @if verdict.more > 0 { p.cut { (verdict.more) " more are not shown." } }
         }
     }
 }
 
-fn of_call(asked: &ReportQuestion) -> Markup {
+fn of_question(question: &ReportQuestion) -> Markup {
     markup! {
         div.call {
-            h5 { (badge(asked.tone, asked.status.as_str())) " Call " (asked.number) }
-            (rows(&asked.facts))
-            @if let Some(resume) = &asked.resume {
+            h5 { (badge(question.tone, question.status.as_str())) " Call " (question.number) }
+            (rows(&question.facts))
+            @if let Some(resume) = &question.resume {
                 p { "Continue this session: " code { (resume) } }
             }
-            details.prompt { summary { "Prompt" } (asked.prompt) }
-            details.output { summary { "Output" } (asked.output) }
+            details.prompt { summary { "Prompt" } (question.prompt) }
+            details.output { summary { "Output" } (question.output) }
         }
     }
 }
 
 fn limits(limits: &[Limit]) -> Markup {
-    markup! {
-        section #limits aria-labelledby="limits-h" {
-            h2 #limits-h { "Limits" }
-            div.wide tabindex="0" role="region" aria-label="Limits" {
-                table {
-                    thead { tr {
-                        th scope="col" { "limit" } th scope="col" { "used" }
-                        th scope="col" { "of" } th scope="col" { "state" }
-                    } }
-                    tbody { @for limit in limits {
-                        tr {
-                            th scope="row" { (limit.what) }
-                            td { (limit.used) } td { (limit.max) }
-                            td { @if limit.is_hit { (badge(Tone::Waits, "used up")) } }
-                        }
-                    } }
-                }
+    let rows = markup! {
+        @for limit in limits {
+            tr {
+                th scope="row" { (limit.what) }
+                td { (limit.used) } td { (limit.max) }
+                td { @if limit.is_hit { (badge(Tone::Waits, "used up")) } }
             }
         }
-    }
-}
-
-fn warnings(lines: &[ReportLine]) -> Markup {
-    markup! {
-        @if !lines.is_empty() {
-            section #warnings aria-labelledby="warnings-h" {
-                h2 #warnings-h { "Warnings" }
-                (list(lines, ""))
-            }
-        }
-    }
+    };
+    section("limits", "Limits", wide("Limits", table(&["limit", "used", "of", "state"], rows)))
 }
 
 fn remarks(remarks: &[(String, ReportLine, ReportLine)]) -> Markup {
-    markup! {
-        section #events aria-labelledby="events-h" {
-            h2 #events-h { "Events" }
-            @if remarks.is_empty() { p.none { "Nothing out of the ordinary." } }
-            @else {
-                ol.events { @for (at, whose, text) in remarks {
-                    li { time datetime=(at) { (at) } " " b { (whose) } " " (text) }
-                } }
-            }
+    let body = markup! {
+        @if remarks.is_empty() { p.none { "Nothing out of the ordinary." } }
+        @else {
+            ol.events { @for (at, whose, text) in remarks {
+                li { time datetime=(at) { (at) } " " b { (whose) } " " (text) }
+            } }
         }
-    }
+    };
+    section("events", "Events", body)
 }

@@ -1,16 +1,15 @@
 //! The iterations of a run towards a goal: each with its workflow, its steps and its verdict.
 
 use super::choice::TaskChoice;
-use super::words::{Body, PageWords, ReportLine};
-use super::{Drawn, ReportFacts, Tone, drawn};
+use super::words::{Body, ReportLine};
+use super::{Drawn, PageSource, Tone, drawn};
 use crate::graph::GraphPicture;
 use crate::manifest::{self, IterationHistory};
 use crate::sessions::{Session, last_of};
 use crate::{duration, money};
 use autopilot_core::id::TaskId;
-use autopilot_core::state::State;
 
-/// The number of iterations on the page, the last ones.
+/// The most iterations that a page shows; the last ones are shown.
 const ITERATIONS_MAX: usize = 50;
 
 /// One iteration on the page.
@@ -37,22 +36,18 @@ pub struct ReportStepRow {
 }
 
 /// The iterations of a run, the last ones.
-pub fn all(
-    state: &State,
+pub(super) fn all(
+    source: &PageSource<'_>,
     history: &IterationHistory,
     sessions: &[Session],
-    known: &ReportFacts<'_>,
-    words: &PageWords<'_>,
 ) -> Vec<ReportIteration> {
+    let PageSource { state, known, words, .. } = source;
     let steps = manifest::steps(state, known.read);
     let last = state.root().map_or(0, |root| root.round);
     let first = last.saturating_sub(ITERATIONS_MAX as u32 - 1).max(1);
     let whole = GraphPicture::of_run(state);
     let one = |index: u32| {
-        let own: Vec<_> = steps
-            .iter()
-            .filter(|step| step.body.iteration == index && !step.task.is_dropped())
-            .collect();
+        let own = manifest::steps_of(&steps, index);
         let names: Vec<&str> = own.iter().map(|step| step.task.name()).collect();
         let graph = whole.only(|node| names.contains(&node.id.as_str()));
         let choice =
@@ -74,9 +69,9 @@ pub fn all(
         ReportIteration {
             index,
             workflow: own.first().map(|step| words.line(&step.body.workflow)),
-            graph: drawn(&graph, &format!("g{index}"), &choice, state, words),
+            graph: drawn(source, &graph, &format!("g{index}"), &choice),
             steps: own.iter().map(row).collect(),
-            verdict: verdict(index, history, known, words),
+            verdict: verdict(source, history, index),
         }
     };
     (first..=last).map(one).collect()
@@ -84,12 +79,11 @@ pub fn all(
 
 /// The reviewer's verdict, or the controller's correction of it.
 fn verdict(
-    index: u32,
+    source: &PageSource<'_>,
     history: &IterationHistory,
-    known: &ReportFacts<'_>,
-    words: &PageWords<'_>,
+    index: u32,
 ) -> Option<(Tone, &'static str, Body)> {
-    let said = history.completion(index, known.read)?;
+    let said = history.completion(index, source.known.read)?;
     let text = [said.summary.as_deref(), said.reason.as_deref()];
     let text: Vec<&str> = text.into_iter().flatten().collect();
     let (tone, word) = match (said.done, history.is_overruled(index)) {
@@ -97,5 +91,5 @@ fn verdict(
         (false, true) => (Tone::Bad, "The reviewer said done and was overruled by the controller"),
         (false, false) => (Tone::Bad, "The reviewer says: not done"),
     };
-    Some((tone, word, words.text(&text.join("\n"))))
+    Some((tone, word, source.words.text(&text.join("\n"))))
 }

@@ -1,17 +1,17 @@
 //! The outcome of a run in plain words: what was proven, and what was not.
 
-use super::words::{PageWords, ReportLine};
-use super::{ReportFacts, Tone};
+use super::words::ReportLine;
+use super::{PageSource, ReportFacts, Tone};
 use crate::{
-    ExitWord, Standing, awaited, excused, failure, headline, leaves, let_pass, money, still_shown,
-    tells_how_to_go_on, waivers,
+    ExitWord, Standing, awaited, count, excused, failure, headline, leaves, let_pass, money,
+    says_how_to_continue, still_shown, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
 
-/// The number of lines in each list.
+/// The most lines in each list.
 const LINES_MAX: usize = 60;
 
 /// The outcome section of the page.
@@ -27,7 +27,8 @@ pub struct ReportOutcome {
 }
 
 /// The outcome of a run.
-pub fn outcome(state: &State, known: &ReportFacts<'_>, words: &PageWords<'_>) -> ReportOutcome {
+pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
+    let PageSource { state, known, words, .. } = source;
     let (tone, word) = match (known.standing, ExitWord::of(state)) {
         (Standing::Live { .. }, _) => (Tone::Busy, "running"),
         (Standing::Interrupted, _) => (Tone::Worse, "interrupted"),
@@ -83,15 +84,18 @@ fn sentence(state: &State, known: &ReportFacts<'_>) -> String {
 }
 
 fn rests(state: &State) -> String {
-    match (&state.run.halt, awaited(state)) {
-        (None, Some(what)) => format!(
+    if let Some(halt) = &state.run.halt {
+        let rest = match says_how_to_continue(halt) {
+            true => String::new(),
+            false => format!(" Continue with {}.", money::continue_command(state)),
+        };
+        return format!("The run is halted: {}.{rest}", halt.why);
+    }
+    match awaited(state) {
+        Some(what) => format!(
             "The run is waiting for a person to approve {what}: `autopilot approve` or `autopilot reject \"why\"`."
         ),
-        (Some(halt), _) if tells_how_to_go_on(halt) => format!("The run is halted: {}.", halt.why),
-        (Some(halt), _) => {
-            format!("The run is halted: {}. Continue with {}.", halt.why, money::go_on(state))
-        }
-        (None, None) => "The run is stopped. Continue with `autopilot resume`.".to_owned(),
+        None => "The run is stopped. Continue with `autopilot resume`.".to_owned(),
     }
 }
 
@@ -269,9 +273,4 @@ fn left_out(state: &State, unproven: &mut Vec<String>) {
             }
         }
     }
-}
-
-/// A number with its noun: `1 task`, `2 tasks`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

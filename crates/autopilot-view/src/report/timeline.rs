@@ -1,15 +1,14 @@
 //! Attempts and waits of tasks as bars on an axis of time.
 
-use super::choice::TaskChoice;
-use super::words::{PageWords, ReportLine};
-use crate::history::PastAttempt;
-use crate::{duration, report::Tone};
+use super::attempt::tone_and_word;
+use super::words::ReportLine;
+use super::{PageSource, Tone};
+use crate::duration;
 use autopilot_core::event::{Event, HoldWhy, Record};
 use autopilot_core::id::{TaskId, Time};
-use autopilot_core::state::State;
 use std::collections::BTreeMap;
 
-/// The number of bars in one row, the last ones.
+/// The most bars in one row; the last ones are shown.
 const BARS_MAX: usize = 80;
 /// The number of marks on the axis, including the two ends.
 const TICKS: u64 = 5;
@@ -66,44 +65,39 @@ struct TimeSpan {
     why: String,
 }
 
-/// The timeline of the chosen tasks. Unfinished attempts and waits end at `until`.
-pub fn timeline(
-    state: &State,
-    attempts: &[PastAttempt],
-    records: &[Record],
-    choice: &TaskChoice,
-    until: Time,
-    is_live: bool,
-    words: &PageWords<'_>,
-) -> Timeline {
+/// The timeline of the chosen tasks. Attempts and waits without an end last until now, or until the
+/// last record of a run that no process works on.
+pub(super) fn timeline(source: &PageSource<'_>, records: &[Record]) -> Timeline {
+    let (state, words) = (source.state, &source.words);
+    let until = if source.is_live { source.known.now } else { state.at };
     let begin = state.run.started_at;
     let end = Time(until.0.max(begin.0 + 1));
     let scale = Scale { begin, ms: end.since_ms(begin).max(1) };
+    let bar = |from: Time, to: Option<Time>, kind, what: String, attempt| {
+        let to = to.unwrap_or(end);
+        let words = words.line(&format!("{what} ({})", duration(to.since_ms(from))));
+        (from, Bar { extent: scale.extent(from, to), kind, words, attempt })
+    };
     let (mut waits, births) = (waits(records), births(records));
     let mut rows = Vec::new();
-    for id in &choice.tasks {
+    for id in &source.choice.tasks {
         let task = state.task(*id);
-        let own = attempts.iter().filter(|tried| tried.task == *id);
-        let mut bars: Vec<(Time, Bar)> = own
-            .map(|tried| (tried.started, work(tried, &scale, end, is_live, words)))
-            .chain(waits.remove(id).unwrap_or_default().into_iter().map(|span| {
-                let extent = scale.extent(span.from, span.to.unwrap_or(end));
-                let lasted = duration(span.to.unwrap_or(end).since_ms(span.from));
-                let words = words.line(&format!("{} ({lasted})", span.why));
-                (span.from, Bar { extent, kind: BarKind::Wait, words, attempt: None })
-            }))
-            .collect();
+        let worked = source.history.of_task(*id).map(|tried| {
+            let (tone, word) = tone_and_word(tried, source.is_live);
+            let (to, what) =
+                (tried.ended.as_ref().map(|(at, _)| *at), format!("{}: {word}", tried.step));
+            bar(tried.started, to, BarKind::Work(tone), what, Some(tried.id.to_string()))
+        });
+        let waited = waits.remove(id).unwrap_or_default().into_iter();
+        let waited = waited.map(|span| bar(span.from, span.to, BarKind::Wait, span.why, None));
+        let mut bars: Vec<(Time, Bar)> = worked.chain(waited).collect();
         bars.sort_by_key(|(from, _)| *from);
         let before = bars.len().saturating_sub(BARS_MAX);
-        let known = births.get(id).copied().unwrap_or(begin);
+        let born = births.get(id).copied().unwrap_or(begin);
         rows.push(Row {
             task: *id,
-            name: if task.parent.is_some() {
-                words.line(task.name())
-            } else {
-                ReportLine::own("the run itself")
-            },
-            life: scale.extent(known, task.ended_at.unwrap_or(end)),
+            name: words.task_name(task, "the run itself"),
+            life: scale.extent(born, task.ended_at.unwrap_or(end)),
             bars: bars.into_iter().skip(before).map(|(_, bar)| bar).collect(),
             before,
         });
@@ -125,24 +119,6 @@ impl Scale {
         };
         let left = place(from);
         BarExtent { left, width: place(to).saturating_sub(left) }
-    }
-}
-
-fn work(
-    tried: &PastAttempt,
-    scale: &Scale,
-    end: Time,
-    is_live: bool,
-    words: &PageWords<'_>,
-) -> Bar {
-    let to = tried.ended.as_ref().map_or(end, |(at, _)| *at);
-    let (tone, word) = super::attempt::how(tried, is_live);
-    let lasted = duration(to.since_ms(tried.started));
-    Bar {
-        extent: scale.extent(tried.started, to),
-        kind: BarKind::Work(tone),
-        words: words.line(&format!("{}: {word} ({lasted})", tried.step)),
-        attempt: Some(tried.id.to_string()),
     }
 }
 
@@ -176,16 +152,17 @@ fn waits(records: &[Record]) -> BTreeMap<TaskId, Vec<TimeSpan>> {
 fn wait(all: &mut BTreeMap<TaskId, Vec<TimeSpan>>, event: &Event, at: Time, last: Option<Time>) {
     match event {
         Event::WaitBegan { task, account, why, .. } => {
-            let text = format!("waiting for {account}: {}", why.word());
-            let text = if *why == HoldWhy::Quota {
-                format!("waiting for quota of {account}")
-            } else {
-                text
+            let why = match why {
+                HoldWhy::Quota => format!("waiting for quota of {account}"),
+                HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model => {
+                    format!("waiting for {account}: {}", why.word())
+                }
             };
-            all.entry(*task).or_default().push(TimeSpan { from: at, to: None, why: text });
+            all.entry(*task).or_default().push(TimeSpan { from: at, to: None, why });
         }
-        Event::WaitEnded { task } | Event::AttemptStarted { task, .. } => close(all, *task, at),
-        Event::TaskSettled { task, .. } => close(all, *task, at),
+        Event::WaitEnded { task }
+        | Event::AttemptStarted { task, .. }
+        | Event::TaskSettled { task, .. } => close(all, *task, at),
         Event::Halted { halt } => {
             let why = format!("halted: {}", halt.why);
             all.entry(TaskId::ROOT).or_default().push(TimeSpan { from: at, to: None, why });

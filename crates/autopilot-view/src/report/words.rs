@@ -1,10 +1,11 @@
 //! Text on the page. Text of agents and people gets there only as a [`ReportLine`] or a [`Body`],
 //! which are made only here: secrets hidden, control characters made visible, and cut to size.
 
+use autopilot_core::state::Task;
 use maud::{Markup, PreEscaped, Render, html};
 use std::cell::Cell;
 
-/// The length of a line in characters.
+/// The most characters of a line.
 pub const LINE_CHARS_MAX: usize = 600;
 /// The bytes shown of the beginning of a longer text.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -52,6 +53,9 @@ impl ReportLine {
     }
 }
 
+/// Facts with their names, one below the other.
+pub type FactRows = Vec<(&'static str, ReportLine)>;
+
 impl Render for ReportLine {
     fn render_to(&self, buffer: &mut String) {
         self.0.render_to(buffer);
@@ -98,7 +102,7 @@ impl Render for Body {
     }
 }
 
-/// The only maker of text for the page.
+/// Makes all text of the page that comes from agents, people and files.
 pub struct PageWords<'a> {
     clean: Clean<'a>,
     /// The bytes of longer texts for which there is still room.
@@ -129,9 +133,20 @@ impl<'a> PageWords<'a> {
         ReportLine(line)
     }
 
+    /// The name of a task; the run itself has none and gets `run`.
+    pub fn task_name(&self, task: &Task, run: &'static str) -> ReportLine {
+        if task.parent.is_some() { self.line(task.name()) } else { ReportLine::own(run) }
+    }
+
     /// One line for each text.
     pub fn lines<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Vec<ReportLine> {
         texts.into_iter().map(|text| self.line(text.as_ref())).collect()
+    }
+
+    /// The rows that have a value.
+    pub fn rows(&self, rows: impl IntoIterator<Item = (&'static str, Option<String>)>) -> FactRows {
+        let row = |(name, value): (_, Option<String>)| Some((name, self.line(&value?)));
+        rows.into_iter().filter_map(row).collect()
     }
 
     /// A longer text, as far as there is room on the page.

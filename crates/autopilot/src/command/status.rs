@@ -188,10 +188,10 @@ fn go_on(told: &KnownRun) -> String {
              go on with `autopilot resume`"
                 .to_owned()
         }
-        Standing::Rests if told.state.run.halt.as_ref().is_some_and(view::tells_how_to_go_on) => {
+        Standing::Rests if told.state.run.halt.as_ref().is_some_and(view::says_how_to_continue) => {
             String::new()
         }
-        Standing::Rests => format!("go on with {}", view::money::go_on(&told.state)),
+        Standing::Rests => format!("go on with {}", view::money::continue_command(&told.state)),
         Standing::Abandoned => {
             "given up for another run; `autopilot recover` lists its work".to_owned()
         }

@@ -201,8 +201,8 @@ fn rests(state: &State) -> String {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
             let then = match (awaited, halt) {
                 (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
-                (None, Some(halt)) if view::tells_how_to_go_on(halt) => String::new(),
-                (None, _) => format!("; go on with {}", view::money::go_on(state)),
+                (None, Some(halt)) if view::says_how_to_continue(halt) => String::new(),
+                (None, _) => format!("; go on with {}", view::money::continue_command(state)),
             };
             format!("rests: {why}{then}\n")
         }

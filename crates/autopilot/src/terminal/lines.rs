@@ -66,11 +66,11 @@ impl TerminalLines {
     pub fn told(&mut self, record: &Record, state: &State) -> Vec<String> {
         self.tally.record(record, state);
         let clock = clock(record.at);
-        let steps = record.events.iter().filter_map(|event| progress::told(event, state));
+        let steps = record.events.iter().filter_map(|event| progress::line(event, state));
         let steps = steps.filter(|line| self.verbosity.shows(line.weight)).map(|line| line.text);
         let mut lines: Vec<String> = steps.collect();
         if self.verbosity.shows(LineWeight::Step) {
-            lines.extend(notice::told(record, state, &self.tally));
+            lines.extend(notice::lines(record, state, &self.tally));
         }
         lines.into_iter().map(|line| format!("{clock} {line}")).collect()
     }

@@ -79,8 +79,7 @@ impl GoalHistory {
         let read = |hash: &str| store::text(&archive.history, hash).ok();
         let steps = manifest::steps(state, &read);
         let iteration = |index: u32| {
-            let own: Vec<&PlacedStep<'_>> =
-                steps.iter().filter(|step| is_of(step, index)).collect();
+            let own = manifest::steps_of(&steps, index);
             ShownIteration {
                 index,
                 workflow: own.first().map(|step| step.body.workflow.clone()),
@@ -100,11 +99,6 @@ impl GoalHistory {
             next: next(archive, known),
         }
     }
-}
-
-/// Returns whether a step belongs to an iteration; a proposed step that never started does not.
-fn is_of(step: &PlacedStep<'_>, iteration: u32) -> bool {
-    step.body.iteration == iteration && !step.task.is_dropped()
 }
 
 fn shown_step(state: &State, step: &PlacedStep<'_>, sessions: &[Session]) -> ShownStep {

@@ -3,7 +3,7 @@
 //!
 //! Whole numbers only, so that the same graph is the same picture everywhere.
 
-use crate::graph::{EdgePlace, GraphPicture, layer};
+use crate::graph::{EdgePlace, GraphEdge, GraphPicture, layer};
 
 pub(super) const NODE_WIDTH: i64 = 232;
 pub(super) const NODE_HEIGHT: i64 = 62;
@@ -140,14 +140,10 @@ impl LayoutNet {
             bends: vec![Vec::new(); graph.edges.len()],
         };
         let passed = |from: usize, to: usize| levels[to].saturating_sub(levels[from] + 1);
-        let ends = |edge: usize| match (graph.edges[edge].from, graph.edges[edge].to) {
-            (EdgePlace::Node(from), EdgePlace::Node(to)) if lane(from) == lane(to) => {
-                Some((from, to))
-            }
-            (
-                EdgePlace::Node(_) | EdgePlace::Group(_),
-                EdgePlace::Node(_) | EdgePlace::Group(_),
-            ) => None,
+        let ends = |edge: usize| {
+            let GraphEdge { from, to } = graph.edges[edge];
+            let (EdgePlace::Node(from), EdgePlace::Node(to)) = (from, to) else { return None };
+            (lane(from) == lane(to)).then_some((from, to))
         };
         let all = 0..graph.edges.len();
         let bends: usize = all.clone().filter_map(ends).map(|(from, to)| passed(from, to)).sum();
@@ -188,22 +184,19 @@ impl LayoutNet {
             }
             for _ in 0..SWEEPS {
                 for level in 0..levels {
-                    self.sort_cell(lane, level, LayoutSide::Left);
+                    self.sort_cell(lane, level, |net, item| &net.left[item]);
                 }
                 for level in (0..levels).rev() {
-                    self.sort_cell(lane, level, LayoutSide::Right);
+                    self.sort_cell(lane, level, |net, item| &net.right[item]);
                 }
             }
         }
     }
 
-    fn sort_cell(&mut self, lane: usize, level: usize, side: LayoutSide) {
+    fn sort_cell(&mut self, lane: usize, level: usize, beside: fn(&Self, usize) -> &[usize]) {
         let mut cell = std::mem::take(&mut self.cells[lane][level]);
         cell.sort_by_key(|item| {
-            let beside = match side {
-                LayoutSide::Left => &self.left[*item],
-                LayoutSide::Right => &self.right[*item],
-            };
+            let beside = beside(self, *item);
             let sum: usize = beside.iter().map(|other| self.place_in_cell[*other]).sum();
             match beside.len() {
                 0 => self.place_in_cell[*item],
@@ -261,12 +254,6 @@ impl LayoutNet {
     }
 }
 
-#[derive(Clone, Copy)]
-enum LayoutSide {
-    Left,
-    Right,
-}
-
 /// One level of one lane, relative to its own upper left corner.
 struct LaneStack {
     items: Vec<(usize, Point)>,
@@ -307,21 +294,13 @@ fn group_boxes(
     lanes: &LaneLayout,
     placed: &PlacedItems,
 ) -> Vec<Rect> {
-    // Boxes are sized from the innermost out, because a box holds the boxes in it.
+    // A group is as wide as the nodes in it, with a margin for every frame around them.
     let mut reach: Vec<Option<(i64, i64)>> = vec![None; graph.groups.len()];
-    let mut widen = |group: usize, left: i64, right: i64| {
-        let mut next = Some(group);
-        let mut pad = PAD;
-        while let Some(group) = next {
-            let (a, b) = reach[group].unwrap_or((left - pad, right + pad));
-            reach[group] = Some((a.min(left - pad), b.max(right + pad)));
-            next = graph.groups[group].group;
-            pad += PAD;
-        }
-    };
     for (node, at) in graph.nodes.iter().zip(nodes) {
-        if let Some(group) = node.group {
-            widen(group, at.x, at.x + NODE_WIDTH);
+        for (group, depth) in graph.around(node).zip(1..) {
+            let (left, right) = (at.x - depth * PAD, at.x + NODE_WIDTH + depth * PAD);
+            let (a, b) = reach[group].unwrap_or((left, right));
+            reach[group] = Some((a.min(left), b.max(right)));
         }
     }
     let boxed = |(group, reach): (usize, Option<(i64, i64)>)| {
@@ -341,34 +320,22 @@ fn paths(
     placed: &PlacedItems,
     groups: &[Rect],
 ) -> Vec<Vec<Point>> {
-    let leaves = |place: EdgePlace| match place {
+    let frame = |place: EdgePlace| match place {
         EdgePlace::Node(node) => {
-            let at = placed.items[node];
-            Point { x: at.x + NODE_WIDTH, y: at.y + NODE_HEIGHT / 2 }
+            let Point { x, y } = placed.items[node];
+            Rect { x, y, width: NODE_WIDTH, height: NODE_HEIGHT }
         }
-        EdgePlace::Group(group) => {
-            let Rect { x, y, width, height } = groups[group];
-            Point { x: x + width, y: y + height / 2 }
-        }
+        EdgePlace::Group(group) => groups[group],
     };
-    let enters = |place: EdgePlace| match place {
-        EdgePlace::Node(node) => {
-            let at = placed.items[node];
-            Point { x: at.x, y: at.y + NODE_HEIGHT / 2 }
-        }
-        EdgePlace::Group(group) => {
-            let Rect { x, y, height, .. } = groups[group];
-            Point { x, y: y + height / 2 }
-        }
-    };
-    let path = |(index, edge): (usize, &crate::graph::GraphEdge)| {
-        let mut points = vec![leaves(edge.from)];
+    let path = |(index, edge): (usize, &GraphEdge)| {
+        let (from, to) = (frame(edge.from), frame(edge.to));
+        let mut points = vec![Point { x: from.x + from.width, y: from.y + from.height / 2 }];
         for bend in &net.bends[index] {
             let at = placed.items[*bend];
             points.push(Point { x: at.x, y: at.y + BEND / 2 });
             points.push(Point { x: at.x + NODE_WIDTH, y: at.y + BEND / 2 });
         }
-        points.push(enters(edge.to));
+        points.push(Point { x: to.x, y: to.y + to.height / 2 });
         points
     };
     graph.edges.iter().enumerate().map(path).collect()

@@ -226,8 +226,10 @@ fn account(
         }
         TurnEnd::Rests(why) => {
             let message = format!("step `{name}` is not over: {why}");
-            Err(CommandFailure::new(ExitKind::Paused, message)
-                .hint(format!("go on with it and with the run: {}", view::money::go_on(state))))
+            Err(CommandFailure::new(ExitKind::Paused, message).hint(format!(
+                "go on with it and with the run: {}",
+                view::money::continue_command(state)
+            )))
         }
     }
 }
