@@ -387,6 +387,13 @@ impl Task {
         children.is_some() && self.step().and_then(place) > children
     }
 
+    /// Whether a stage after the one of its children has a result in this round.
+    pub fn has_judged_its_children(&self) -> bool {
+        let stages = self.pipeline.stages().iter().rev();
+        let mut after = stages.take_while(|stage| !matches!(stage.work, Work::Children(..)));
+        after.any(|stage| self.shown(stage.step).is_some())
+    }
+
     /// The result of a step in this round.
     pub fn shown(&self, step: Step) -> Option<&Shown> {
         self.results.get(&step).filter(|shown| shown.round == self.round)

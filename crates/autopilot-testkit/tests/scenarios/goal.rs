@@ -623,6 +623,51 @@ fn a_done_step_that_is_gone_on_with_is_merged_again_and_all_is_proven_again() {
 }
 
 #[test]
+fn an_iteration_lost_without_steps_is_not_repeated_when_an_earlier_step_is_continued() {
+    let text = "goal a\n limit rounds 2\n run: completion unfinished, workflow fails";
+    let story = check(
+        &format!("{text}\n continue a"),
+        "a done (2 rounds) — run rests: the step was continued, as asked",
+    );
+    assert_eq!(root(&story).round, 3);
+    assert_eq!(times(&story, "run.workflow"), 2, "the next workflow waits for a person");
+    let story = check(
+        &format!("{text}\n continue a; resume"),
+        "a done (2 rounds) · a-i3 done — run done (3 rounds)",
+    );
+    assert_eq!(times(&story, "run.workflow"), 3);
+    // As after a retry of the run, as many iterations are allowed as at first, and no more.
+    check(
+        &format!("{text}, workflow fails like x, workflow fails like y\n continue a; resume"),
+        "a done (2 rounds) — run failed: did not converge in 2 iterations (4 rounds)",
+    );
+    // A workflow that broke has lost no iteration.
+    let story = check(
+        "goal a\n limit retries workflow 0\n run: completion unfinished, workflow broke
+         continue a; resume",
+        "a done (2 rounds) · a-i2 done — run done (2 rounds)",
+    );
+    assert_eq!(times(&story, "run.workflow"), 3);
+}
+
+#[test]
+fn an_iteration_without_steps_that_was_judged_is_judged_again_when_a_step_is_continued() {
+    let text = "goal a\n limit rounds 2\n a: step fails
+         run: completion unfinished, workflow fails
+         retry a";
+    for stop in ["; boot", "; stop during run validate", "; stop during run completion"] {
+        let story = check(
+            &format!("{text}{stop}; continue a; resume"),
+            "a done (3 rounds) — run done (2 rounds)",
+        );
+        assert_eq!(times(&story, "run.workflow"), 2, "{stop}: no other workflow is made");
+        let last = story.starts.rfind("a.step").unwrap();
+        let places = order(&story.starts[last..], &["a.merge", "run.validate", "run.completion"]);
+        assert!(places.is_sorted(), "{stop}: {}", story.starts);
+    }
+}
+
+#[test]
 fn a_step_of_an_earlier_iteration_that_is_gone_on_with_is_in_what_is_proven() {
     let story = check(
         "goal a\n run: completion unfinished bringing c\n stop during c merge; continue a; resume",
