@@ -178,6 +178,40 @@ pub enum Event {
     TimePassed,
 }
 
+impl Event {
+    /// The task whose status the event may have changed.
+    pub fn moved_task(&self) -> Option<TaskId> {
+        match self {
+            Event::TaskAdded { task, .. }
+            | Event::TaskMoved { task, .. }
+            | Event::AttemptStarted { task, .. }
+            | Event::AttemptEnded { task, .. }
+            | Event::TaskSettled { task, .. }
+            | Event::TaskReopened { task }
+            | Event::TaskContinued { task, .. }
+            | Event::WaitBegan { task, .. }
+            | Event::WaitEnded { task } => Some(*task),
+            Event::RunStarted { .. }
+            | Event::Booted { .. }
+            | Event::StageSkipped { .. }
+            | Event::SessionOpened { .. }
+            | Event::Billed { .. }
+            | Event::MoneyGiven { .. }
+            | Event::Overruled { .. }
+            | Event::RoundFailed { .. }
+            | Event::RailTripped { .. }
+            | Event::AccountHeld { .. }
+            | Event::AccountFreed { .. }
+            | Event::Halted { .. }
+            | Event::Resumed
+            | Event::LimitsChanged { .. }
+            | Event::Switched { .. }
+            | Event::RoomChanged { .. }
+            | Event::TimePassed => None,
+        }
+    }
+}
+
 /// The specification of a run, fixed when it starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {

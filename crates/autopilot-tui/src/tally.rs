@@ -70,7 +70,7 @@ impl Tally {
             *self = Tally::of(state);
             return;
         }
-        for task in record.events.iter().filter_map(touched) {
+        for task in record.events.iter().filter_map(Event::moved_task) {
             self.refresh(state, task);
             if state.task(task).is_settled() || state.task(task).status == Status::Open {
                 for dependant in &state.task(task).dependants {
@@ -103,38 +103,6 @@ impl Tally {
             let set = if task.needs == 0 { &mut self.ready } else { &mut self.waiting };
             set.insert(id);
         }
-    }
-}
-
-/// The task whose status an event may have changed.
-fn touched(event: &Event) -> Option<TaskId> {
-    match event {
-        Event::TaskMoved { task, .. }
-        | Event::AttemptStarted { task, .. }
-        | Event::AttemptEnded { task, .. }
-        | Event::TaskSettled { task, .. }
-        | Event::TaskReopened { task }
-        | Event::TaskContinued { task, .. }
-        | Event::WaitBegan { task, .. }
-        | Event::WaitEnded { task } => Some(*task),
-        Event::RunStarted { .. }
-        | Event::Booted { .. }
-        | Event::TaskAdded { .. }
-        | Event::StageSkipped { .. }
-        | Event::SessionOpened { .. }
-        | Event::Billed { .. }
-        | Event::MoneyGiven { .. }
-        | Event::Overruled { .. }
-        | Event::RoundFailed { .. }
-        | Event::RailTripped { .. }
-        | Event::AccountHeld { .. }
-        | Event::AccountFreed { .. }
-        | Event::Halted { .. }
-        | Event::Resumed
-        | Event::LimitsChanged { .. }
-        | Event::Switched { .. }
-        | Event::RoomChanged { .. }
-        | Event::TimePassed => None,
     }
 }
 

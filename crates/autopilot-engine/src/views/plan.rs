@@ -44,38 +44,12 @@ impl PlanFiles {
     /// Marks the files that a record changes.
     pub fn record(&mut self, record: &Record, state: &State) {
         for event in &record.events {
-            match event {
-                Event::TaskAdded { task, .. }
-                | Event::AttemptStarted { task, .. }
-                | Event::AttemptEnded { task, .. }
-                | Event::TaskContinued { task, .. }
-                | Event::TaskMoved { task, .. } => {
-                    self.dirty.insert(*task);
-                }
-                // Tasks that depend on this one are blocked by fewer or more tasks.
-                Event::TaskSettled { task, .. } | Event::TaskReopened { task } => {
-                    self.dirty.insert(*task);
-                    self.dirty.extend(state.task(*task).dependants.iter().copied());
-                }
-                Event::RunStarted { .. } => self.is_foreign = true,
-                Event::Booted { .. }
-                | Event::StageSkipped { .. }
-                | Event::SessionOpened { .. }
-                | Event::Billed { .. }
-                | Event::MoneyGiven { .. }
-                | Event::Overruled { .. }
-                | Event::RoundFailed { .. }
-                | Event::RailTripped { .. }
-                | Event::WaitBegan { .. }
-                | Event::WaitEnded { .. }
-                | Event::AccountHeld { .. }
-                | Event::AccountFreed { .. }
-                | Event::Halted { .. }
-                | Event::Resumed
-                | Event::LimitsChanged { .. }
-                | Event::Switched { .. }
-                | Event::RoomChanged { .. }
-                | Event::TimePassed => {}
+            self.is_foreign |= matches!(event, Event::RunStarted { .. });
+            let Some(task) = event.moved_task() else { continue };
+            self.dirty.insert(task);
+            // Tasks that depend on this one are blocked by fewer or more tasks.
+            if let Event::TaskSettled { .. } | Event::TaskReopened { .. } = event {
+                self.dirty.extend(state.task(task).dependants.iter().copied());
             }
         }
     }
