@@ -4,7 +4,6 @@
 use super::{duration, failure};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
 use autopilot_core::id::AttemptId;
-use autopilot_core::limit::ReviewGate;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
 
@@ -101,11 +100,7 @@ pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
     }
     let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict());
     if verdict == Some(Verdict::RequestChanges) && skipped(Step::Review).is_none() {
-        let gate = match state.run.limits.review {
-            ReviewGate::Required => "required",
-            ReviewGate::Evidence => "evidence",
-            ReviewGate::Advisory => "advisory",
-        };
+        let gate = state.run.limits.review.row();
         waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
     }
     waived
