@@ -100,7 +100,7 @@ pub struct Grant {
 }
 
 /// A task of the run, or the run itself as the root of all tasks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
     pub parent: Option<TaskId>,
@@ -148,13 +148,22 @@ pub struct Task {
 }
 
 /// The status of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "s", rename_all = "snake_case")]
 pub enum Status {
+    #[default]
     Open,
-    At { step: Step },
-    Running { step: Step, attempt: AttemptId },
-    Waiting { step: Step, until: Time },
+    At {
+        step: Step,
+    },
+    Running {
+        step: Step,
+        attempt: AttemptId,
+    },
+    Waiting {
+        step: Step,
+        until: Time,
+    },
     Settled(TaskEnd),
 }
 
