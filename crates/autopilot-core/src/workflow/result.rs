@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::WorkflowStep;
+use crate::rows::rows;
 
 /// The result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +24,15 @@ pub struct StepResult {
     pub error: Option<String>,
 }
 
+rows! {
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StepStatus {
-    Succeeded,
-    Failed,
-    Skipped,
-}
+StepStatus -> &'static str {
+    Succeeded: "succeeded",
+    Failed: "failed",
+    Skipped: "skipped",
+}}
 
 /// The tokens that a step used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,11 +45,7 @@ pub struct StepUsage {
 impl StepStatus {
     /// The word for the status in files and prompts.
     pub fn word(self) -> &'static str {
-        match self {
-            StepStatus::Succeeded => "succeeded",
-            StepStatus::Failed => "failed",
-            StepStatus::Skipped => "skipped",
-        }
+        self.row()
     }
 }
 

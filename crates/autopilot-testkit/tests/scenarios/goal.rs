@@ -375,7 +375,7 @@ fn a_base_that_fails_begins_nothing() {
 }
 
 #[test]
-fn what_needs_a_step_that_is_gone_on_with_waits_for_it() {
+fn what_needs_a_step_that_is_continued_waits_for_it() {
     for cut in ["crash during a step", "stop during a step"] {
         let story = story(&format!(
             "goal a; b after a\n stop now during b step; continue a; {cut}; resume"
@@ -592,7 +592,7 @@ fn a_failed_step_that_a_later_workflow_has_replaced_is_done_again_and_judged_wit
 }
 
 #[test]
-fn a_person_goes_on_with_a_step_and_with_nothing_else() {
+fn a_person_continues_a_step_and_nothing_else() {
     let story = check(
         "goal a; b after a
          a: step fails
@@ -611,7 +611,7 @@ fn a_person_goes_on_with_a_step_and_with_nothing_else() {
 }
 
 #[test]
-fn a_done_step_that_is_gone_on_with_is_merged_again_and_all_is_proven_again() {
+fn a_done_step_that_is_continued_is_merged_again_and_all_is_proven_again() {
     let story =
         check("goal a; b after a\n continue a; resume", "a done (2 rounds) · b done — run done");
     assert_eq!(story.merged, "a1 b1 a2");
@@ -668,7 +668,7 @@ fn an_iteration_without_steps_that_was_judged_is_judged_again_when_a_step_is_con
 }
 
 #[test]
-fn a_step_of_an_earlier_iteration_that_is_gone_on_with_is_in_what_is_proven() {
+fn a_step_of_an_earlier_iteration_that_is_continued_is_in_what_is_proven() {
     let story = check(
         "goal a\n run: completion unfinished bringing c\n stop during c merge; continue a; resume",
         "a done (2 rounds) · c done — run done (2 rounds)",
@@ -689,7 +689,7 @@ fn a_step_of_an_earlier_iteration_that_is_gone_on_with_is_in_what_is_proven() {
 }
 
 #[test]
-fn a_crash_while_a_step_is_gone_on_with_changes_nothing() {
+fn a_crash_while_a_step_is_continued_changes_nothing() {
     for crash in ["crash during a step", "crash after a step", "crash during a merge"] {
         let story = story(&format!("goal a; b after a\n continue a; {crash}; resume"));
         assert_eq!(story.merged, "a1 b1 a2", "{crash}");
@@ -698,7 +698,7 @@ fn a_crash_while_a_step_is_gone_on_with_changes_nothing() {
 }
 
 #[test]
-fn what_was_never_begun_can_not_be_gone_on_with() {
+fn what_was_never_begun_can_not_be_continued() {
     let text = "goal a; b after a\n with fail-fast\n limit rounds 1\n a: step fails\n run: completion unfinished";
     let plain = story(text);
     let asked = story(&format!("{text}\n continue b"));
