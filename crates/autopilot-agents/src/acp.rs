@@ -20,22 +20,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::launch::{Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin, Network};
+use crate::command;
+use crate::launch::{Access, LaunchPlan, LaunchRequest, LaunchStdin, Network};
 
-pub(crate) fn launch(words: &[String], ask: &LaunchRequest<'_>) -> LaunchPlan {
-    let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
-    LaunchPlan {
-        program: LaunchProgram::Named(program.to_owned()),
-        args: own_args.iter().chain(ask.args).cloned().collect(),
-        env: known_env(words, ask),
-        stdin: LaunchStdin::Open,
-        files: Vec::new(),
-    }
+pub(crate) fn launch(words: &[String], ask: &LaunchRequest) -> LaunchPlan {
+    let env = known_env(words, ask);
+    LaunchPlan { env, stdin: LaunchStdin::Open, ..command::launch(words, ask) }
 }
 
 /// The variables that some agents need in order to ask for permissions, or to leave themselves
 /// unchanged.
-fn known_env(words: &[String], ask: &LaunchRequest<'_>) -> Vec<(String, String)> {
+fn known_env(words: &[String], ask: &LaunchRequest) -> Vec<(String, String)> {
     let is_named =
         |name: &str| words.iter().take(2).any(|word| word.rsplit('/').next() == Some(name));
     if !is_named("opencode") {
@@ -52,7 +47,7 @@ fn known_env(words: &[String], ask: &LaunchRequest<'_>) -> Vec<(String, String)>
 /// The tools for which opencode must ask; by itself it asks for nothing. It is made to ask for
 /// exactly the tools that would be refused: more would put our consent in the place of a refusal in
 /// the user's own configuration.
-fn opencode_asks(ask: &LaunchRequest<'_>) -> Map<String, Value> {
+fn opencode_asks(ask: &LaunchRequest) -> Map<String, Value> {
     let mut tools = BTreeSet::new();
     if ask.access == Access::Read {
         tools.extend(["edit", "bash", "task"].map(String::from));
@@ -60,7 +55,7 @@ fn opencode_asks(ask: &LaunchRequest<'_>) -> Map<String, Value> {
     if ask.network == Network::Off {
         tools.extend(["webfetch", "websearch", "codesearch"].map(String::from));
     }
-    for rule in ask.disallowed_tools {
+    for rule in &ask.disallowed_tools {
         let name = rule.split('(').next().unwrap_or(rule).to_lowercase();
         tools.insert(match name.as_str() {
             "execute" => "bash".to_owned(),
@@ -76,6 +71,7 @@ fn opencode_asks(ask: &LaunchRequest<'_>) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::LaunchProgram;
 
     fn words(command: &str) -> Vec<String> {
         command.split(' ').map(str::to_owned).collect()
@@ -84,7 +80,8 @@ mod tests {
     #[test]
     fn the_prompt_is_said_and_not_given() {
         let args = ["--more".to_owned()];
-        let ask = LaunchRequest { args: &args, ..LaunchRequest::new("do it", "/slot".into()) };
+        let ask =
+            LaunchRequest { args: args.to_vec(), ..LaunchRequest::new("do it", "/slot".into()) };
         let plan = launch(&words("gemini --acp"), &ask);
         assert_eq!(plan.program, LaunchProgram::Named("gemini".into()));
         assert_eq!(plan.args, ["--acp", "--more"]);
@@ -94,7 +91,7 @@ mod tests {
 
     #[test]
     fn opencode_asks_for_what_would_be_refused_and_for_nothing_else() {
-        let asks = |ask: &LaunchRequest<'_>| {
+        let asks = |ask: &LaunchRequest| {
             let env = launch(&words("/opt/bin/opencode acp"), ask).env;
             env.into_iter().find(|(name, _)| name == "OPENCODE_PERMISSION").map(|(_, asks)| asks)
         };
@@ -103,7 +100,8 @@ mod tests {
         let reader = LaunchRequest { access: Access::Read, ..builder.clone() };
         assert_eq!(asks(&reader).unwrap(), r#"{"bash":"ask","edit":"ask","task":"ask"}"#);
         let rules = ["Bash(git push*)".to_owned(), "Write".to_owned()];
-        let held = LaunchRequest { disallowed_tools: &rules, network: Network::Off, ..builder };
+        let held =
+            LaunchRequest { disallowed_tools: rules.to_vec(), network: Network::Off, ..builder };
         assert_eq!(
             asks(&held).unwrap(),
             r#"{"bash":"ask","codesearch":"ask","edit":"ask","webfetch":"ask","websearch":"ask"}"#

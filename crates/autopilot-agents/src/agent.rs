@@ -9,7 +9,7 @@ use crate::codex::{self, CodexConversation};
 use crate::command::{self, CommandConversation};
 use crate::conversation::Conversation;
 use crate::gateway::{Gateway, GatewayWay, is_withheld};
-use crate::launch::{Access, LaunchPlan, LaunchRequest, LaunchSandbox, LaunchServer, Network};
+use crate::launch::{LaunchPlan, LaunchRequest};
 use crate::openai::{self, Model, OpenAiConversation};
 use crate::script::{self, ScriptConversation};
 use crate::words::{self, WordsError};
@@ -73,52 +73,14 @@ pub enum OutputStream {
     Err,
 }
 
-/// The settings of a launch, kept so that the conversation can send them and hold the agent to
-/// them.
-#[derive(Debug, Clone)]
-pub struct ExpectedLaunch {
-    pub prompt: String,
-    pub cwd: Utf8PathBuf,
-    pub model: Option<String>,
-    pub effort: Option<String>,
-    /// The text that is added to the agent's own system prompt.
-    pub system_prompt: Option<String>,
-    /// The id of the session to resume; `None` starts a new one.
-    pub session: Option<String>,
-    pub access: Access,
-    pub allowed_tools: Vec<String>,
-    pub disallowed_tools: Vec<String>,
-    pub network: Network,
-    pub sandbox: LaunchSandbox,
-    pub mcp_servers: Vec<LaunchServer>,
-    /// Whether the agent may read and write files through us.
-    pub fs: bool,
-}
-
-impl From<&LaunchRequest<'_>> for ExpectedLaunch {
-    fn from(ask: &LaunchRequest<'_>) -> Self {
-        ExpectedLaunch {
-            prompt: ask.prompt.to_owned(),
-            cwd: ask.cwd.to_owned(),
-            model: ask.model.map(str::to_owned),
-            effort: ask.effort.map(str::to_owned),
-            system_prompt: ask.system_prompt.map(str::to_owned),
-            session: ask.session.map(str::to_owned),
-            access: ask.access,
-            allowed_tools: ask.allowed_tools.to_vec(),
-            disallowed_tools: ask.disallowed_tools.to_vec(),
-            network: ask.network,
-            sandbox: ask.sandbox,
-            mcp_servers: ask.mcp_servers.to_vec(),
-            fs: ask.fs,
-        }
-    }
-}
-
 impl Agent {
     /// Checks that the keys the mode needs are there.
     pub fn new(settings: AgentSettings<'_>) -> Result<Self, AgentError> {
         let executable = |default: &str| settings.executable.unwrap_or(default).to_owned();
+        let missing = |key| AgentError::MissingKey { mode: settings.mode.word(), key };
+        let words = || -> Result<Vec<String>, AgentError> {
+            Ok(words::split(settings.command.ok_or(missing("command"))?)?)
+        };
         let gateway = Gateway {
             base_url: settings.base_url.map(str::to_owned),
             key_env: settings.api_key_env.map(str::to_owned),
@@ -128,34 +90,23 @@ impl Agent {
                 Ok(Agent::ClaudeCode { executable: executable("claude"), gateway })
             }
             Mode::CodexCli => Ok(Agent::Codex { executable: executable("codex"), gateway }),
-            Mode::Acp => {
-                let missing = AgentError::MissingKey { mode: "acp", key: "command" };
-                let words = words::split(settings.command.ok_or(missing)?)?;
-                Ok(Agent::Acp { words })
-            }
-            Mode::Command => {
-                let missing = AgentError::MissingKey { mode: "command", key: "command" };
-                let words = words::split(settings.command.ok_or(missing)?)?;
-                Ok(Agent::Command { words })
-            }
-            Mode::OpenaiApi => {
-                let missing = AgentError::MissingKey { mode: "openai_api", key: "model" };
-                Ok(Agent::OpenAi(Model {
-                    base_url: gateway.base_url,
-                    key_env: gateway.key_env,
-                    api: settings.api,
-                    name: settings.model.ok_or(missing)?.to_owned(),
-                }))
-            }
+            Mode::Acp => Ok(Agent::Acp { words: words()? }),
+            Mode::Command => Ok(Agent::Command { words: words()? }),
+            Mode::OpenaiApi => Ok(Agent::OpenAi(Model {
+                base_url: gateway.base_url,
+                key_env: gateway.key_env,
+                api: settings.api,
+                name: settings.model.ok_or(missing("model"))?.to_owned(),
+            })),
             Mode::Script => {
-                let missing = AgentError::MissingKey { mode: "script", key: "script" };
-                Ok(Agent::Script { file: settings.script.ok_or(missing)?.to_owned() })
+                let file = settings.script.ok_or(missing("script"))?.to_owned();
+                Ok(Agent::Script { file })
             }
         }
     }
 
     /// Returns the process that puts `ask` to this agent.
-    pub fn launch(&self, ask: &LaunchRequest<'_>) -> LaunchPlan {
+    pub fn launch(&self, ask: &LaunchRequest) -> LaunchPlan {
         match self {
             Agent::ClaudeCode { executable, gateway } => claude::launch(executable, gateway, ask),
             Agent::Codex { executable, gateway } => codex::launch(executable, gateway, ask),
@@ -166,12 +117,13 @@ impl Agent {
         }
     }
 
-    /// Returns the decoder for the output of one launch of this agent.
-    pub fn conversation(&self, expected: ExpectedLaunch) -> Box<dyn Conversation> {
+    /// Returns the decoder for the output of the process that puts `ask` to this agent. It keeps
+    /// the question: an agent is sent its prompt and held to its settings while it works.
+    pub fn conversation(&self, ask: LaunchRequest) -> Box<dyn Conversation> {
         match self {
-            Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(expected)),
-            Agent::Codex { .. } => Box::new(CodexConversation::new(expected)),
-            Agent::Acp { .. } => Box::new(AcpConversation::new(expected)),
+            Agent::ClaudeCode { .. } => Box::new(ClaudeConversation::new(ask)),
+            Agent::Codex { .. } => Box::new(CodexConversation::new(ask)),
+            Agent::Acp { .. } => Box::new(AcpConversation::new(ask)),
             Agent::Command { .. } => Box::new(CommandConversation::default()),
             Agent::OpenAi(_) => Box::new(OpenAiConversation::default()),
             Agent::Script { .. } => Box::new(ScriptConversation::default()),
@@ -262,8 +214,7 @@ mod tests {
             let script = Some(camino::Utf8Path::new("/agents.yml"));
             let given = AgentSettings { command, script, model: Some("m"), ..settings(mode) };
             let agent = Agent::new(given).unwrap();
-            let mut conversation =
-                agent.conversation(ExpectedLaunch::from(&LaunchRequest::new("p", "/slot".into())));
+            let mut conversation = agent.conversation(LaunchRequest::new("p", "/slot".into()));
             let answer = conversation.wish(crate::AgentMessage::Message("hello".into()));
             assert_eq!(answer != Err(crate::Deaf::Always), listens(mode), "{mode:?}");
         }

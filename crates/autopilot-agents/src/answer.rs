@@ -93,42 +93,56 @@ pub fn read_value<'a>(
     given: impl Into<GivenAnswer<'a>>,
     schemas: &[&AnswerSchema],
 ) -> Result<Value, Vec<AnswerFault>> {
-    let given = given.into();
-    let structured = given.structured.map(|value| {
-        let value = without_nulls(value.clone());
-        let faults = faults(&value, schemas);
-        (value, faults)
-    });
-    let structured_faults = match structured {
-        Some((value, faults)) if faults.is_empty() => return Ok(value),
-        Some((_, faults)) => Some(faults),
-        None => None,
-    };
-    let from_text = read_text(given.text, schemas);
-    match (from_text, structured_faults) {
-        (Err(_), Some(faults)) => Err(faults),
-        (from_text, _) => from_text,
+    let Dug { objects, broken } = given.into().objects()?;
+    let mut first_faults = None;
+    for mut found in objects {
+        found.faults.extend(faults(&found.value, schemas));
+        if found.faults.is_empty() {
+            return Ok(found.value);
+        }
+        // Parts of a broken object do not show what the agent meant.
+        if !found.in_broken {
+            first_faults.get_or_insert(found.faults);
+        }
+    }
+    Err(first_faults.unwrap_or_else(|| vec![broken.unwrap_or_else(no_object)]))
+}
+
+impl GivenAnswer<'_> {
+    /// The objects of the answer, the one that counts most first: the value of the schema
+    /// mechanism, then those of the text from the last to the first.
+    fn objects(self) -> Result<Dug, Vec<AnswerFault>> {
+        let structured = self.structured.map(|value| FoundValue {
+            value: value.clone(),
+            faults: Vec::new(),
+            in_broken: false,
+            end: self.text.len(),
+        });
+        let mut dug = match dig(self.text) {
+            Err(faults) if structured.is_none() => return Err(faults),
+            dug => dug.unwrap_or_default(),
+        };
+        dug.objects.extend(structured);
+        dug.objects.reverse();
+        for found in &mut dug.objects {
+            found.value = without_nulls(found.value.take());
+        }
+        Ok(dug)
+    }
+
+    /// The same without the parts of broken objects; never an empty list.
+    fn whole_objects(self) -> Result<Vec<FoundValue>, Vec<AnswerFault>> {
+        let Dug { mut objects, broken } = self.objects()?;
+        objects.retain(|found| !found.in_broken);
+        if objects.is_empty() {
+            return Err(vec![broken.unwrap_or_else(no_object)]);
+        }
+        Ok(objects)
     }
 }
 
-fn read_text(text: &str, schemas: &[&AnswerSchema]) -> Result<Value, Vec<AnswerFault>> {
-    let dug = dig(text)?;
-    let mut last_faults = None;
-    for found in dug.objects.into_iter().rev() {
-        let value = without_nulls(found.value);
-        let mut all = found.faults;
-        all.extend(faults(&value, schemas));
-        if all.is_empty() {
-            return Ok(value);
-        }
-        // Parts of a broken object do not show what the agent meant.
-        if !found.in_broken && last_faults.is_none() {
-            last_faults = Some(all);
-        }
-    }
-    let broken = dug.broken.map(|fault| vec![fault]);
-    let none = || vec![AnswerFault::new("", "there is no JSON object in the answer")];
-    Err(last_faults.or(broken).unwrap_or_else(none))
+fn no_object() -> AnswerFault {
+    AnswerFault::new("", "there is no JSON object in the answer")
 }
 
 fn faults(value: &Value, schemas: &[&AnswerSchema]) -> Vec<AnswerFault> {

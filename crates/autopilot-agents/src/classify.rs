@@ -14,18 +14,8 @@ pub enum AgentTrouble {
     Quota,
     /// The vendor's service cannot be reached or is overloaded.
     Outage,
-    /// The model does not exist, or the account may not use it.
-    Model,
-    /// The prompt does not fit into the model's context.
-    Context,
-    /// The answer reached the model's length limit.
-    OutputLimit,
-    /// The model or the vendor refused to answer.
-    Refusal,
-    /// The session to resume does not exist any more.
-    Session,
-    /// The vendor rejected the request as malformed.
-    Request,
+    /// A trouble that spends the try.
+    Broke(Cause),
 }
 
 /// The parts of an error that the agent reported.
@@ -47,12 +37,7 @@ impl AgentTrouble {
             AgentTrouble::Auth => AgentOutcome::Auth { why },
             AgentTrouble::Quota => AgentOutcome::Quota { until_unix, why },
             AgentTrouble::Outage => AgentOutcome::Outage { why },
-            AgentTrouble::Model => AgentOutcome::broke(Cause::Model, why),
-            AgentTrouble::Context => AgentOutcome::broke(Cause::Context, why),
-            AgentTrouble::OutputLimit => AgentOutcome::broke(Cause::OutputLimit, why),
-            AgentTrouble::Refusal => AgentOutcome::broke(Cause::Refusal, why),
-            AgentTrouble::Session => AgentOutcome::broke(Cause::Session, why),
-            AgentTrouble::Request => AgentOutcome::broke(Cause::Request, why),
+            AgentTrouble::Broke(cause) => AgentOutcome::Broke { cause, why },
         }
     }
 }
@@ -65,7 +50,10 @@ pub fn classify(facts: ErrorFacts<'_>) -> Option<AgentTrouble> {
         .or_else(|| facts.http_status.and_then(by_status))
         .or_else(|| by_text(facts.text))
         .or_else(|| {
-            facts.http_status.filter(|status| *status == 400).map(|_| AgentTrouble::Request)
+            facts
+                .http_status
+                .filter(|status| *status == 400)
+                .map(|_| AgentTrouble::Broke(Cause::Request))
         })
 }
 
@@ -87,13 +75,13 @@ fn by_word(word: &str) -> Option<AgentTrouble> {
         "overloaded_error" | "overloaded" | "api_error" | "timeout_error" | "server_error" => {
             Some(AgentTrouble::Outage)
         }
-        "not_found_error" | "model_not_found" => Some(AgentTrouble::Model),
-        "max_output_tokens" => Some(AgentTrouble::OutputLimit),
+        "not_found_error" | "model_not_found" => Some(AgentTrouble::Broke(Cause::Model)),
+        "max_output_tokens" => Some(AgentTrouble::Broke(Cause::OutputLimit)),
         "prompt_too_long" | "context_length_exceeded" | "request_too_large" => {
-            Some(AgentTrouble::Context)
+            Some(AgentTrouble::Broke(Cause::Context))
         }
-        "previous_response_not_found" => Some(AgentTrouble::Session),
-        "refusal" => Some(AgentTrouble::Refusal),
+        "previous_response_not_found" => Some(AgentTrouble::Broke(Cause::Session)),
+        "refusal" => Some(AgentTrouble::Broke(Cause::Refusal)),
         _ => None,
     }
 }
@@ -102,8 +90,8 @@ fn by_status(status: u64) -> Option<AgentTrouble> {
     match status {
         401 | 403 => Some(AgentTrouble::Auth),
         402 | 429 => Some(AgentTrouble::Quota),
-        404 => Some(AgentTrouble::Model),
-        413 => Some(AgentTrouble::Context),
+        404 => Some(AgentTrouble::Broke(Cause::Model)),
+        413 => Some(AgentTrouble::Broke(Cause::Context)),
         408 | 500..=599 => Some(AgentTrouble::Outage),
         _ => None,
     }
@@ -111,98 +99,67 @@ fn by_status(status: u64) -> Option<AgentTrouble> {
 
 /// The phrases of the vendors' programs, the more specific kinds first: "model is at capacity" is an
 /// outage although it names a model, and a usage limit may mention the log-in page.
-const PHRASES: &[(AgentTrouble, &[&str])] = &[
-    (
-        AgentTrouble::Session,
-        &[
-            "no conversation found with session id",
-            "--resume requires a valid session id",
-            "no rollout found for thread id",
-        ],
-    ),
-    (
-        AgentTrouble::Context,
-        &[
-            "context window",
-            "prompt is too long",
-            "context_length_exceeded",
-            "maximum context length",
-        ],
-    ),
-    (
-        AgentTrouble::Quota,
-        &[
-            "usage limit",
-            "quota exceeded",
-            "insufficient_quota",
-            "exceeded your current quota",
-            "credit balance is too low",
-            "429 too many requests",
-            "rate limit",
-            "usage_limit_reached",
-            "-hour limit",
-            "weekly limit",
-        ],
-    ),
-    (
-        AgentTrouble::Auth,
-        &[
-            "401 unauthorized",
-            "403 forbidden",
-            "not logged in",
-            "please run /login",
-            "invalid api key",
-            "incorrect api key",
-            "failed to authenticate",
-            "authentication_error",
-            "missing environment variable",
-            "oauth token has expired",
-        ],
-    ),
-    (
-        AgentTrouble::Outage,
-        &[
-            "at capacity",
-            "high demand",
-            "overloaded",
-            "stream disconnected",
-            "waiting for network",
-            "connection refused",
-            "connection failed",
-            "connection error",
-            "connection reset",
-            "connection to the api was lost",
-            "empty or malformed response",
-            "error sending request",
-            "lookup address",
-            "internal server error",
-            "bad gateway",
-            "service unavailable",
-            "gateway timeout",
-            "unable to connect",
-        ],
-    ),
-    (
-        AgentTrouble::Model,
-        &[
-            "does not exist or you do not have access",
-            "issue with the selected model",
-            "unrecognized_model",
-            "model_not_found",
-            "model is not supported",
-        ],
-    ),
-    (AgentTrouble::OutputLimit, &["output token maximum"]),
-    (AgentTrouble::Refusal, &["safeguards flagged", "violate our usage polic"]),
-    (AgentTrouble::Request, &["invalid_request_error", "400 bad request"]),
+const PHRASES: &[(AgentTrouble, &str)] = &[
+    (AgentTrouble::Broke(Cause::Session), "no conversation found with session id"),
+    (AgentTrouble::Broke(Cause::Session), "--resume requires a valid session id"),
+    (AgentTrouble::Broke(Cause::Session), "no rollout found for thread id"),
+    (AgentTrouble::Broke(Cause::Context), "context window"),
+    (AgentTrouble::Broke(Cause::Context), "prompt is too long"),
+    (AgentTrouble::Broke(Cause::Context), "context_length_exceeded"),
+    (AgentTrouble::Broke(Cause::Context), "maximum context length"),
+    (AgentTrouble::Quota, "usage limit"),
+    (AgentTrouble::Quota, "quota exceeded"),
+    (AgentTrouble::Quota, "insufficient_quota"),
+    (AgentTrouble::Quota, "exceeded your current quota"),
+    (AgentTrouble::Quota, "credit balance is too low"),
+    (AgentTrouble::Quota, "429 too many requests"),
+    (AgentTrouble::Quota, "rate limit"),
+    (AgentTrouble::Quota, "usage_limit_reached"),
+    (AgentTrouble::Quota, "-hour limit"),
+    (AgentTrouble::Quota, "weekly limit"),
+    (AgentTrouble::Auth, "401 unauthorized"),
+    (AgentTrouble::Auth, "403 forbidden"),
+    (AgentTrouble::Auth, "not logged in"),
+    (AgentTrouble::Auth, "please run /login"),
+    (AgentTrouble::Auth, "invalid api key"),
+    (AgentTrouble::Auth, "incorrect api key"),
+    (AgentTrouble::Auth, "failed to authenticate"),
+    (AgentTrouble::Auth, "authentication_error"),
+    (AgentTrouble::Auth, "missing environment variable"),
+    (AgentTrouble::Auth, "oauth token has expired"),
+    (AgentTrouble::Outage, "at capacity"),
+    (AgentTrouble::Outage, "high demand"),
+    (AgentTrouble::Outage, "overloaded"),
+    (AgentTrouble::Outage, "stream disconnected"),
+    (AgentTrouble::Outage, "waiting for network"),
+    (AgentTrouble::Outage, "connection refused"),
+    (AgentTrouble::Outage, "connection failed"),
+    (AgentTrouble::Outage, "connection error"),
+    (AgentTrouble::Outage, "connection reset"),
+    (AgentTrouble::Outage, "connection to the api was lost"),
+    (AgentTrouble::Outage, "empty or malformed response"),
+    (AgentTrouble::Outage, "error sending request"),
+    (AgentTrouble::Outage, "lookup address"),
+    (AgentTrouble::Outage, "internal server error"),
+    (AgentTrouble::Outage, "bad gateway"),
+    (AgentTrouble::Outage, "service unavailable"),
+    (AgentTrouble::Outage, "gateway timeout"),
+    (AgentTrouble::Outage, "unable to connect"),
+    (AgentTrouble::Broke(Cause::Model), "does not exist or you do not have access"),
+    (AgentTrouble::Broke(Cause::Model), "issue with the selected model"),
+    (AgentTrouble::Broke(Cause::Model), "unrecognized_model"),
+    (AgentTrouble::Broke(Cause::Model), "model_not_found"),
+    (AgentTrouble::Broke(Cause::Model), "model is not supported"),
+    (AgentTrouble::Broke(Cause::OutputLimit), "output token maximum"),
+    (AgentTrouble::Broke(Cause::Refusal), "safeguards flagged"),
+    (AgentTrouble::Broke(Cause::Refusal), "violate our usage polic"),
+    (AgentTrouble::Broke(Cause::Request), "invalid_request_error"),
+    (AgentTrouble::Broke(Cause::Request), "400 bad request"),
 ];
 
 fn by_text(text: &str) -> Option<AgentTrouble> {
     let text = text.replace('’', "'").to_lowercase();
-    PHRASES
-        .iter()
-        .find(|(_, phrases)| phrases.iter().any(|phrase| text.contains(phrase)))
-        .map(|(trouble, _)| *trouble)
+    PHRASES.iter().find(|(_, phrase)| text.contains(phrase)).map(|(trouble, _)| *trouble)
 }
 
 #[cfg(test)]
@@ -239,19 +196,31 @@ mod tests {
             ("Selected model is at capacity. Please try another.", AgentTrouble::Outage),
             ("stream disconnected before completion: x", AgentTrouble::Outage),
             ("Reconnecting... waiting for network (Connection failed: x)", AgentTrouble::Outage),
-            ("The model `x` does not exist or you do not have access to it.", AgentTrouble::Model),
-            ("There's an issue with the selected model (x).", AgentTrouble::Model),
-            ("Codex ran out of room in the model's context window.", AgentTrouble::Context),
-            ("Prompt is too long · the request is ~250000 tokens", AgentTrouble::Context),
-            ("Error: no rollout found for thread id 0", AgentTrouble::Session),
-            ("No conversation found with session ID: 0", AgentTrouble::Session),
-            ("Error: --resume requires a valid session ID or session title", AgentTrouble::Session),
+            (
+                "The model `x` does not exist or you do not have access to it.",
+                AgentTrouble::Broke(Cause::Model),
+            ),
+            ("There's an issue with the selected model (x).", AgentTrouble::Broke(Cause::Model)),
+            (
+                "Codex ran out of room in the model's context window.",
+                AgentTrouble::Broke(Cause::Context),
+            ),
+            (
+                "Prompt is too long · the request is ~250000 tokens",
+                AgentTrouble::Broke(Cause::Context),
+            ),
+            ("Error: no rollout found for thread id 0", AgentTrouble::Broke(Cause::Session)),
+            ("No conversation found with session ID: 0", AgentTrouble::Broke(Cause::Session)),
+            (
+                "Error: --resume requires a valid session ID or session title",
+                AgentTrouble::Broke(Cause::Session),
+            ),
             ("API Error: Connection to the API was lost (ECONNRESET).", AgentTrouble::Outage),
             (
                 "API Error: API returned an empty or malformed response (HTTP 200)",
                 AgentTrouble::Outage,
             ),
-            (r#"{"error":{"type":"invalid_request_error"}}"#, AgentTrouble::Request),
+            (r#"{"error":{"type":"invalid_request_error"}}"#, AgentTrouble::Broke(Cause::Request)),
         ];
         for (text, trouble) in table {
             assert_eq!(
@@ -273,6 +242,6 @@ mod tests {
             })
         };
         assert_eq!(rejected("Credit balance is too low"), Some(AgentTrouble::Quota));
-        assert_eq!(rejected("tools.3: bad name"), Some(AgentTrouble::Request));
+        assert_eq!(rejected("tools.3: bad name"), Some(AgentTrouble::Broke(Cause::Request)));
     }
 }

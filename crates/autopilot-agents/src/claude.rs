@@ -11,11 +11,10 @@ mod result;
 
 pub(crate) use decode::ClaudeConversation;
 
-use crate::answer;
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
-    Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchServer, LaunchStdin,
-    Network, Transport,
+    Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
+    LaunchStdin, Network, Transport,
 };
 
 /// The longest schema that is passed on the command line, where one argument may have 128 KiB at
@@ -42,7 +41,7 @@ pub(crate) fn key_name(variable: &str) -> &'static str {
     if variable == TOKEN { TOKEN } else { KEY }
 }
 
-pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_>) -> LaunchPlan {
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest) -> LaunchPlan {
     let mut args: Vec<String> = vec!["-p".into()];
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -53,16 +52,16 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_
     option("--output-format", Some("stream-json".into()));
     option("--permission-prompt-tool", Some("stdio".into()));
     option("--permission-mode", Some(permission_mode(ask.access).into()));
-    option("--model", ask.model.map(str::to_owned));
-    option("--effort", ask.effort.map(str::to_owned));
-    option("--resume", ask.session.map(str::to_owned));
+    option("--model", ask.model.clone());
+    option("--effort", ask.effort.clone());
+    option("--resume", ask.session.clone());
     // The vendor rejects a budget of zero; the engine asks no agent once the money is gone.
     option("--max-budget-usd", ask.max_usd.filter(|usd| *usd > 0.0).map(|usd| usd.to_string()));
     option("--max-turns", ask.max_turns.map(|turns| turns.to_string()));
-    option("--append-system-prompt", ask.system_prompt.map(str::to_owned));
-    option("--mcp-config", mcp_config(ask.mcp_servers));
+    option("--append-system-prompt", ask.system_prompt.clone());
+    option("--mcp-config", mcp_config(&ask.mcp_servers));
     option("--settings", own_settings(gateway, ask.access));
-    option("--json-schema", ask.schema.and_then(|schema| inline_schema(schema.json)));
+    option("--json-schema", ask.schema.as_ref().and_then(inline_schema));
     if ask.access == Access::Read || gateway.base_url.is_some() {
         // An agent that judges a change obeys none of the change's settings, and those of a
         // repository may lead to another account.
@@ -74,13 +73,8 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_
     // Claude echoes each user message when it starts on it.
     args.extend(["--replay-user-messages".into(), "--verbose".into()]);
     args.extend(ask.args.iter().cloned());
-    LaunchPlan {
-        program: LaunchProgram::Named(executable.to_owned()),
-        args,
-        env: env(gateway, ask),
-        stdin: LaunchStdin::Open,
-        files: Vec::new(),
-    }
+    let program = LaunchProgram::Named(executable.to_owned());
+    LaunchPlan { env: env(gateway, ask), ..LaunchPlan::new(program, args, LaunchStdin::Open) }
 }
 
 fn permission_mode(access: Access) -> &'static str {
@@ -91,7 +85,7 @@ fn permission_mode(access: Access) -> &'static str {
     }
 }
 
-fn allowed(ask: &LaunchRequest<'_>) -> Vec<String> {
+fn allowed(ask: &LaunchRequest) -> Vec<String> {
     match ask.access {
         Access::Read => Vec::new(),
         // Tools named here could be used on any path; the permission mode grants them inside the
@@ -100,12 +94,12 @@ fn allowed(ask: &LaunchRequest<'_>) -> Vec<String> {
             let granted = |tool: &&String| !permission::WRITING.contains(&tool.as_str());
             ask.allowed_tools.iter().filter(granted).cloned().collect()
         }
-        Access::Unsafe => ask.allowed_tools.to_vec(),
+        Access::Unsafe => ask.allowed_tools.clone(),
     }
 }
 
 /// `--allowedTools` only grants; tools that must not be used have to be taken away.
-fn disallowed(ask: &LaunchRequest<'_>) -> Vec<String> {
+fn disallowed(ask: &LaunchRequest) -> Vec<String> {
     let writing: &[&str] = match ask.access {
         Access::Read => &["Bash", "Edit", "Write", "NotebookEdit"],
         Access::Edit | Access::Unsafe => &[],
@@ -141,9 +135,8 @@ fn mcp_config(servers: &[LaunchServer]) -> Option<String> {
     (!servers.is_empty()).then(|| serde_json::json!({ "mcpServers": servers }).to_string())
 }
 
-fn inline_schema(json: &str) -> Option<String> {
-    let strict = answer::strict_form(&serde_json::from_str(json).ok()?).to_string();
-    (strict.len() <= SCHEMA_BYTES_MAX).then_some(strict)
+fn inline_schema(schema: &LaunchSchema) -> Option<String> {
+    Some(schema.strict()?.to_string()).filter(|json| json.len() <= SCHEMA_BYTES_MAX)
 }
 
 /// The settings that override the user's own: an address in the user's settings would win over one
@@ -159,7 +152,7 @@ fn own_settings(gateway: &Gateway, access: Access) -> Option<String> {
     (!settings.is_empty()).then(|| serde_json::Value::from(settings).to_string())
 }
 
-fn env(gateway: &Gateway, ask: &LaunchRequest<'_>) -> Vec<(String, String)> {
+fn env(gateway: &Gateway, ask: &LaunchRequest) -> Vec<(String, String)> {
     // As root, Claude Code bypasses permissions only if it is told that it runs in a sandbox.
     let sandboxed = ask.access == Access::Unsafe && ask.sandbox == LaunchSandbox::Ours;
     let sandbox = sandboxed.then_some(("IS_SANDBOX", "1"));
@@ -173,9 +166,8 @@ fn env(gateway: &Gateway, ask: &LaunchRequest<'_>) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchSchema;
 
-    fn launch(executable: &str, ask: &LaunchRequest<'_>) -> LaunchPlan {
+    fn launch(executable: &str, ask: &LaunchRequest) -> LaunchPlan {
         super::launch(executable, &Gateway::default(), ask)
     }
 
@@ -188,13 +180,13 @@ mod tests {
         let tools = ["Read".to_owned(), "Bash(git *)".to_owned()];
         let args = ["--betas".to_owned()];
         let ask = LaunchRequest {
-            model: Some("opus"),
-            effort: Some("high"),
-            session: Some("s-1"),
+            model: Some("opus".into()),
+            effort: Some("high".into()),
+            session: Some("s-1".into()),
             max_usd: Some(2.5),
-            allowed_tools: &tools,
+            allowed_tools: tools.to_vec(),
             network: Network::Off,
-            args: &args,
+            args: args.to_vec(),
             ..LaunchRequest::new("build it", "/slot".into())
         };
         let plan = launch("claude", &ask);
@@ -209,11 +201,11 @@ mod tests {
         let tools = ["Edit".to_owned()];
         let ask = LaunchRequest {
             access: Access::Read,
-            allowed_tools: &tools,
+            allowed_tools: tools.to_vec(),
             max_usd: Some(0.0),
             schema: Some(LaunchSchema {
                 path: "/tmp/s.json".into(),
-                json: r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#,
+                json: r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#.into(),
             }),
             ..LaunchRequest::new("review it", "/slot".into())
         };
@@ -234,7 +226,8 @@ mod tests {
     #[test]
     fn a_schema_too_long_for_the_command_line_is_left_to_the_prompt() {
         let title = "x".repeat(SCHEMA_BYTES_MAX);
-        assert_eq!(inline_schema(&format!(r#"{{"title":"{title}"}}"#)), None);
+        let json = format!(r#"{{"title":"{title}"}}"#);
+        assert_eq!(inline_schema(&LaunchSchema { path: "/s.json".into(), json }), None);
     }
 
     #[test]

@@ -8,7 +8,6 @@ pub(crate) use decode::CodexConversation;
 
 use camino::Utf8PathBuf;
 
-use crate::answer;
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{
     Access, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
@@ -25,7 +24,7 @@ pub(crate) const OWN_WAY: &[&str] = &[
     "CODEX_ACCESS_TOKEN",
 ];
 
-pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_>) -> LaunchPlan {
+pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest) -> LaunchPlan {
     let mut args: Vec<String> = ["exec", "--json", "--disable", "plugins"].map(String::from).into();
     // Without an explicit sandbox Codex takes the one that an earlier run left in its
     // configuration.
@@ -34,10 +33,10 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_
     for setting in settings(ask).into_iter().chain(provider(gateway)) {
         args.extend(["-c".into(), setting]);
     }
-    if let Some(model) = ask.model {
-        args.extend(["-m".into(), model.to_owned()]);
+    if let Some(model) = &ask.model {
+        args.extend(["-m".into(), model.clone()]);
     }
-    let schema = ask.schema.and_then(strict_file);
+    let schema = ask.schema.as_ref().and_then(strict_file);
     args.extend(ask.args.iter().cloned());
     if ask.session.is_some() {
         args.push("resume".into());
@@ -45,21 +44,17 @@ pub(crate) fn launch(executable: &str, gateway: &Gateway, ask: &LaunchRequest<'_
     if let Some((path, _)) = &schema {
         args.extend(["--output-schema".into(), path.to_string()]);
     }
-    args.extend(ask.session.map(str::to_owned));
+    args.extend(ask.session.clone());
     // The prompt comes on stdin: a diff may be longer than an argument can be.
     args.push("-".into());
-    LaunchPlan {
-        program: LaunchProgram::Named(executable.to_owned()),
-        args,
-        env: Vec::new(),
-        stdin: LaunchStdin::Whole(ask.prompt.as_bytes().to_vec()),
-        files: schema.into_iter().collect(),
-    }
+    let program = LaunchProgram::Named(executable.to_owned());
+    let stdin = LaunchStdin::Whole(ask.prompt.clone().into_bytes());
+    LaunchPlan { files: schema.into_iter().collect(), ..LaunchPlan::new(program, args, stdin) }
 }
 
 /// The sandbox that Codex is told to use. Its own does not work inside ours: every tool call would
 /// fail, and the run succeed.
-fn sandbox(ask: &LaunchRequest<'_>) -> &'static str {
+fn sandbox(ask: &LaunchRequest) -> &'static str {
     match (ask.sandbox, ask.access) {
         (LaunchSandbox::Ours, _) | (LaunchSandbox::None, Access::Unsafe) => "danger-full-access",
         (LaunchSandbox::None, Access::Edit) => "workspace-write",
@@ -67,29 +62,22 @@ fn sandbox(ask: &LaunchRequest<'_>) -> &'static str {
     }
 }
 
-fn settings(ask: &LaunchRequest<'_>) -> Vec<String> {
+fn settings(ask: &LaunchRequest) -> Vec<String> {
     let mut settings: Vec<String> =
         ["approval_policy=never", "analytics.enabled=false", "check_for_update_on_startup=false"]
             .map(String::from)
             .into();
     settings.push(trust(ask));
-    settings.push(format!(
-        "sandbox_workspace_write.network_access={}",
-        match ask.network {
-            Network::On => "true",
-            Network::Off => "false",
-        }
-    ));
-    if ask.network == Network::Off {
+    let is_online = ask.network == Network::On;
+    settings.push(format!("sandbox_workspace_write.network_access={is_online}"));
+    if !is_online {
         settings.push("web_search=\"disabled\"".into());
     }
-    if let Some(effort) = ask.effort {
-        // The value is TOML; a JSON string is one too.
-        settings.push(format!("model_reasoning_effort={}", serde_json::Value::from(effort)));
-    }
-    if let Some(text) = ask.system_prompt {
-        settings.push(format!("developer_instructions={}", serde_json::Value::from(text)));
-    }
+    let effort =
+        ask.effort.as_ref().map(|effort| format!("model_reasoning_effort={}", toml(effort)));
+    let prompt =
+        ask.system_prompt.as_ref().map(|text| format!("developer_instructions={}", toml(text)));
+    settings.extend(effort.into_iter().chain(prompt));
     settings.extend(ask.mcp_servers.iter().map(mcp_server));
     settings
 }
@@ -98,11 +86,10 @@ fn settings(ask: &LaunchRequest<'_>) -> Vec<String> {
 /// user's login.
 fn provider(gateway: &Gateway) -> Vec<String> {
     let Some(base_url) = &gateway.base_url else { return Vec::new() };
-    let text = |value: &str| serde_json::Value::from(value).to_string();
-    let base_url = text(base_url);
+    let base_url = toml(base_url);
     let key = match &gateway.key_env {
-        Some(variable) => format!("env_key={}", text(variable)),
-        None => format!("experimental_bearer_token={}", text(NO_KEY)),
+        Some(variable) => format!("env_key={}", toml(variable)),
+        None => format!("experimental_bearer_token={}", toml(NO_KEY)),
     };
     vec![
         "model_provider=\"autopilot\"".to_owned(),
@@ -116,27 +103,26 @@ fn provider(gateway: &Gateway) -> Vec<String> {
 /// The trust level of the worktree. Without it Codex would write one into the user's settings for
 /// each worktree. An agent that only reads does not follow the settings that come with the change
 /// it reads.
-fn trust(ask: &LaunchRequest<'_>) -> String {
+fn trust(ask: &LaunchRequest) -> String {
     let level = match ask.access {
         Access::Read => "untrusted",
         Access::Edit | Access::Unsafe => "trusted",
     };
-    let cwd = serde_json::Value::from(ask.cwd.as_str());
+    let cwd = toml(ask.cwd.as_str());
     format!("projects={{{cwd}={{trust_level=\"{level}\"}}}}")
 }
 
 /// The setting of one MCP server. Without an approval mode every tool call would fail, and the run
 /// succeed; without `required` a server that does not start would be passed over in silence.
 fn mcp_server(server: &LaunchServer) -> String {
-    let text = |value: &str| serde_json::Value::from(value).to_string();
     let transport = match &server.transport {
         Transport::Stdio { command, args, env } => {
-            let args: Vec<String> = args.iter().map(|arg| text(arg)).collect();
+            let args: Vec<String> = args.iter().map(|arg| toml(arg)).collect();
             let env: Vec<String> =
-                env.iter().map(|(name, value)| format!("{}={}", text(name), text(value))).collect();
-            format!("command={},args=[{}],env={{{}}}", text(command), args.join(","), env.join(","))
+                env.iter().map(|(name, value)| format!("{}={}", toml(name), toml(value))).collect();
+            format!("command={},args=[{}],env={{{}}}", toml(command), args.join(","), env.join(","))
         }
-        Transport::Http { url } => format!("url={}", text(url)),
+        Transport::Http { url } => format!("url={}", toml(url)),
     };
     // Codex splits the key at its dots and takes the rest as it is, quotes and all.
     let name = &server.name;
@@ -147,17 +133,20 @@ fn mcp_server(server: &LaunchServer) -> String {
 
 /// The file with the schema's strict form: Codex sends schemas as strict, which admits only a part
 /// of JSON Schema.
-fn strict_file(schema: LaunchSchema<'_>) -> Option<(Utf8PathBuf, String)> {
-    let json = serde_json::from_str(schema.json).ok()?;
-    let path = schema.path.with_extension("strict.json");
-    Some((path, answer::strict_form(&json).to_string()))
+fn strict_file(schema: &LaunchSchema) -> Option<(Utf8PathBuf, String)> {
+    Some((schema.path.with_extension("strict.json"), schema.strict()?.to_string()))
+}
+
+/// The text as a string of TOML; a JSON string is one.
+fn toml(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn launch(executable: &str, ask: &LaunchRequest<'_>) -> LaunchPlan {
+    fn launch(executable: &str, ask: &LaunchRequest) -> LaunchPlan {
         super::launch(executable, &Gateway::default(), ask)
     }
 
@@ -166,8 +155,8 @@ mod tests {
         let ask = LaunchRequest {
             sandbox: LaunchSandbox::Ours,
             access: Access::Read,
-            model: Some("gpt"),
-            effort: Some("high"),
+            model: Some("gpt".into()),
+            effort: Some("high".into()),
             ..LaunchRequest::new("review", "/slot".into())
         };
         let plan = launch("codex", &ask);
@@ -181,11 +170,11 @@ mod tests {
         let ask = LaunchRequest {
             access: Access::Read,
             network: Network::Off,
-            session: Some("t-1"),
-            args: &args,
+            session: Some("t-1".into()),
+            args: args.to_vec(),
             schema: Some(LaunchSchema {
                 path: "/a/review.json".into(),
-                json: r#"{"type":"object"}"#,
+                json: r#"{"type":"object"}"#.into(),
             }),
             ..LaunchRequest::new("again", "/slot".into())
         };

@@ -2,30 +2,26 @@
 
 use crate::agent::OutputStream;
 use crate::conversation::{Conversation, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
-use crate::event::{self, AgentEvent};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, OddLines};
+use crate::event::AgentEvent;
 use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 use crate::tail::LastLines;
 
 /// The longest answer that is kept: the end of stdout, since the answer is the last thing said.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) fn launch(words: &[String], ask: &LaunchRequest<'_>) -> LaunchPlan {
+pub(crate) fn launch(words: &[String], ask: &LaunchRequest) -> LaunchPlan {
     let (program, own_args) = words.split_first().map_or(("", words), |(p, rest)| (p, rest));
-    LaunchPlan {
-        program: LaunchProgram::Named(program.to_owned()),
-        args: own_args.iter().chain(ask.args).cloned().collect(),
-        env: Vec::new(),
-        stdin: LaunchStdin::Whole(ask.whole_prompt().into_bytes()),
-        files: Vec::new(),
-    }
+    let args = own_args.iter().chain(&ask.args).cloned().collect();
+    let stdin = LaunchStdin::Whole(ask.whole_prompt().into_bytes());
+    LaunchPlan::new(LaunchProgram::Named(program.to_owned()), args, stdin)
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct CommandConversation {
     answer: LastBytes,
     stderr: LastLines,
-    odd: Odd,
+    odd: OddLines,
 }
 
 impl Conversation for CommandConversation {
@@ -33,37 +29,31 @@ impl Conversation for CommandConversation {
         if truncated {
             self.odd.cut += 1;
         }
-        let events = match stream {
+        let event = match stream {
             OutputStream::Out => {
                 self.answer.push_line(line);
-                vec![AgentEvent::Text { text: event::text(line) }]
+                AgentEvent::text(line)
             }
             OutputStream::Err => {
                 self.stderr.push(line);
-                vec![AgentEvent::Notice { text: event::text(line) }]
+                AgentEvent::notice(line)
             }
         };
-        events.into()
+        vec![event].into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
-        let outcome = match exit.forced() {
-            Some(outcome) => outcome,
-            None if exit.is_zero() => AgentOutcome::Success,
-            None => AgentOutcome::broke(
-                Cause::Crash,
-                format!("the agent {}", failure(&exit, &self.stderr)),
-            ),
-        };
-        AgentEnding {
-            outcome,
-            answer: self.answer.text,
-            structured: None,
-            session: None,
-            usage: None,
-            odd: self.odd,
-        }
+        let outcome = by_exit(&exit, &self.stderr);
+        AgentEnding { answer: self.answer.text, odd: self.odd, ..AgentEnding::new(outcome) }
     }
+}
+
+/// The outcome of a program that reports its success by its exit alone.
+pub(crate) fn by_exit(exit: &ExitFacts, stderr: &LastLines) -> AgentOutcome {
+    exit.forced().unwrap_or_else(|| match exit.is_zero() {
+        true => AgentOutcome::Success,
+        false => AgentOutcome::broke(Cause::Crash, format!("the agent {}", failure(exit, stderr))),
+    })
 }
 
 /// Describes a failed launch by its exit and, if there are any, the last lines of stderr; the rest
@@ -109,7 +99,10 @@ mod tests {
     #[test]
     fn the_prompt_goes_to_stdin_and_no_shell_is_involved() {
         let args = ["--more".to_owned()];
-        let ask = LaunchRequest { args: &args, ..LaunchRequest::new("do it; rm -rf", ".".into()) };
+        let ask = LaunchRequest {
+            args: args.to_vec(),
+            ..LaunchRequest::new("do it; rm -rf", ".".into())
+        };
         let words = ["./agent.sh".to_owned(), "a b".to_owned()];
         let plan = launch(&words, &ask);
         assert_eq!(plan.program, LaunchProgram::Named("./agent.sh".into()));
@@ -120,7 +113,7 @@ mod tests {
     #[test]
     fn what_is_added_to_every_prompt_comes_before_it() {
         let ask = LaunchRequest {
-            system_prompt: Some("Be brief.\n"),
+            system_prompt: Some("Be brief.\n".into()),
             ..LaunchRequest::new("do it", ".".into())
         };
         let said = LaunchStdin::Whole(b"Be brief.\n\ndo it".to_vec());

@@ -17,7 +17,15 @@ pub struct AgentEnding {
     /// The last report of tokens and cost; `None` if there was none.
     pub usage: Option<AgentUsage>,
     /// The lines that could not be decoded.
-    pub odd: Odd,
+    pub odd: OddLines,
+}
+
+impl AgentEnding {
+    /// The end of a launch of which nothing but its outcome is known.
+    pub fn new(outcome: AgentOutcome) -> Self {
+        let (answer, odd) = (String::new(), OddLines::default());
+        AgentEnding { outcome, answer, structured: None, session: None, usage: None, odd }
+    }
 }
 
 /// The judgement on a launch.
@@ -97,7 +105,7 @@ impl AgentOutcome {
 /// The number of lines that the decoder could not use. They never fail a launch; a rise hints at a
 /// new version of the agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Odd {
+pub struct OddLines {
     /// Lines that are not a JSON object where one is expected.
     pub malformed: u64,
     /// Events of an unknown type.

@@ -1,5 +1,7 @@
 //! The events that an agent's work consists of, in one vocabulary for every kind of agent.
 
+pub use autopilot_core::event::TokenCount;
+
 use serde::{Deserialize, Serialize};
 
 /// The longest text of one event; the whole output is in the attempt's log.
@@ -37,6 +39,42 @@ pub enum AgentEvent {
     Result { ok: bool, text: String },
 }
 
+impl AgentEvent {
+    /// Every text of the event, so that secrets in it can be hidden.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            AgentEvent::Text { text }
+            | AgentEvent::Thought { text }
+            | AgentEvent::Notice { text }
+            | AgentEvent::Steer { text }
+            | AgentEvent::Result { text, ok: _ } => vec![text],
+            AgentEvent::ToolCall { id, name, summary } => vec![id, name, summary],
+            AgentEvent::ToolResult { id, summary, ok: _ } => vec![id, summary],
+            AgentEvent::FileChange { path, kind: _ } => vec![path],
+            AgentEvent::Permission { tool, reason, granted: _ } => vec![tool, reason],
+            AgentEvent::Session { id } => vec![id],
+            AgentEvent::Usage(_) | AgentEvent::RateLimit { .. } => Vec::new(),
+        }
+    }
+
+    // These cut the text to the length that an event may have.
+    pub(crate) fn text(said: &str) -> Self {
+        AgentEvent::Text { text: text(said) }
+    }
+
+    pub(crate) fn thought(thought: &str) -> Self {
+        AgentEvent::Thought { text: text(thought) }
+    }
+
+    pub(crate) fn notice(message: &str) -> Self {
+        AgentEvent::Notice { text: text(message) }
+    }
+
+    pub(crate) fn result(ok: bool, said: &str) -> Self {
+        AgentEvent::Result { ok, text: text(said) }
+    }
+}
+
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -53,28 +91,6 @@ pub enum RateStatus {
     Allowed,
     Warning,
     Rejected,
-}
-
-/// Counts of tokens: `input` is everything the model read, `cached` the part of it that came from
-/// the vendor's cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TokenCount {
-    pub input: u64,
-    pub output: u64,
-    pub cached: u64,
-}
-
-impl TokenCount {
-    /// The sum of both counts; stops at the largest number.
-    #[must_use]
-    pub fn plus(self, other: TokenCount) -> TokenCount {
-        TokenCount {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-            cached: self.cached.saturating_add(other.cached),
-        }
-    }
 }
 
 /// Whether a figure counts one launch of the agent or the whole session with all its resumes.
@@ -103,6 +119,11 @@ pub struct AgentBill {
 }
 
 impl AgentUsage {
+    /// A report in which both figures have the same scope.
+    pub fn new(scope: Scope, tokens: TokenCount, cost_usd: Option<f64>) -> AgentUsage {
+        AgentUsage { tokens, tokens_scope: scope, cost_usd, cost_scope: scope }
+    }
+
     /// Returns the part of this report that belongs to the launch it ends. `before` is the last
     /// report of the same session, if it was resumed.
     ///
@@ -111,11 +132,7 @@ impl AgentUsage {
     pub fn of_run(&self, before: Option<&AgentUsage>) -> AgentBill {
         let tokens = match (self.tokens_scope, before) {
             (Scope::Run, _) | (Scope::Session, None) => self.tokens,
-            (Scope::Session, Some(before)) => TokenCount {
-                input: rise(before.tokens.input, self.tokens.input),
-                output: rise(before.tokens.output, self.tokens.output),
-                cached: rise(before.tokens.cached, self.tokens.cached),
-            },
+            (Scope::Session, Some(before)) => self.tokens.with(before.tokens, rise),
         };
         let spent = before.and_then(|before| before.cost_usd).unwrap_or(0.0);
         let cost_usd = self.cost_usd.map(|total| match self.cost_scope {
@@ -126,7 +143,7 @@ impl AgentUsage {
     }
 }
 
-fn rise(before: u64, now: u64) -> u64 {
+fn rise(now: u64, before: u64) -> u64 {
     now.checked_sub(before).unwrap_or(now)
 }
 

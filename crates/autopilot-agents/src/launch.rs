@@ -3,75 +3,58 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use crate::answer;
+
 /// One question to an agent, in the words of the engine.
-#[derive(Debug, Clone)]
-pub struct LaunchRequest<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct LaunchRequest {
     /// The text of the question.
-    pub prompt: &'a str,
+    pub prompt: String,
     /// The directory in which the agent works.
-    pub cwd: &'a Utf8Path,
+    pub cwd: Utf8PathBuf,
     /// The model to use; `None` leaves the agent's default.
-    pub model: Option<&'a str>,
+    pub model: Option<String>,
     /// How hard the model thinks, in the vendor's word.
-    pub effort: Option<&'a str>,
+    pub effort: Option<String>,
     /// Extra flags from the configuration; they come last, so that they win.
-    pub args: &'a [String],
+    pub args: Vec<String>,
     /// The schema that the answer must satisfy.
-    pub schema: Option<LaunchSchema<'a>>,
+    pub schema: Option<LaunchSchema>,
     /// The id of the session to resume; `None` starts a new one.
-    pub session: Option<&'a str>,
+    pub session: Option<String>,
     /// The earlier exchanges of the session, for an agent whose server does not keep them.
-    pub earlier: &'a [Exchange],
+    pub earlier: Vec<Exchange>,
     /// How far the agent may change files.
     pub access: Access,
     /// The tools that need no permission.
-    pub allowed_tools: &'a [String],
+    pub allowed_tools: Vec<String>,
     pub network: Network,
     pub sandbox: LaunchSandbox,
     /// The most money that this launch may cost.
     pub max_usd: Option<f64>,
     /// The tools that are refused.
-    pub disallowed_tools: &'a [String],
+    pub disallowed_tools: Vec<String>,
     /// The most turns that the agent may take.
     pub max_turns: Option<u32>,
     /// The text that is added to the agent's own system prompt.
-    pub system_prompt: Option<&'a str>,
+    pub system_prompt: Option<String>,
     /// The MCP servers that the agent gets.
-    pub mcp_servers: &'a [LaunchServer],
+    pub mcp_servers: Vec<LaunchServer>,
     /// Whether the agent may read and write files through us, where its protocol has that.
     pub fs: bool,
 }
 
-impl<'a> LaunchRequest<'a> {
+impl LaunchRequest {
     /// A question with nothing but its prompt: a new session that may edit files.
-    pub fn new(prompt: &'a str, cwd: &'a Utf8Path) -> Self {
-        LaunchRequest {
-            prompt,
-            cwd,
-            model: None,
-            effort: None,
-            args: &[],
-            schema: None,
-            session: None,
-            earlier: &[],
-            access: Access::Edit,
-            allowed_tools: &[],
-            network: Network::On,
-            sandbox: LaunchSandbox::None,
-            max_usd: None,
-            disallowed_tools: &[],
-            max_turns: None,
-            system_prompt: None,
-            mcp_servers: &[],
-            fs: false,
-        }
+    pub fn new(prompt: &str, cwd: &Utf8Path) -> Self {
+        LaunchRequest { prompt: prompt.to_owned(), cwd: cwd.to_owned(), ..Self::default() }
     }
 
     /// The prompt for a program that takes no separate system prompt.
     pub(crate) fn whole_prompt(&self) -> String {
-        match self.system_prompt {
+        match &self.system_prompt {
             Some(first) => format!("{}\n\n{}", first.trim_end(), self.prompt),
-            None => self.prompt.to_owned(),
+            None => self.prompt.clone(),
         }
     }
 }
@@ -85,8 +68,8 @@ pub struct Exchange {
 
 /// An MCP server that the agent is to start or to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-/// The name under which the agent offers the server's tools.
 pub struct LaunchServer {
+    /// The name under which the agent offers the server's tools.
     pub name: String,
     pub transport: Transport,
 }
@@ -101,34 +84,44 @@ pub enum Transport {
 }
 
 /// The JSON Schema the answer must satisfy, as text and as the file that holds it.
-#[derive(Debug, Clone, Copy)]
-pub struct LaunchSchema<'a> {
-    pub path: &'a Utf8Path,
-    pub json: &'a str,
+#[derive(Debug, Clone)]
+pub struct LaunchSchema {
+    pub path: Utf8PathBuf,
+    pub json: String,
+}
+
+impl LaunchSchema {
+    /// The schema in the form that vendors enforce; `None` if its text is not JSON.
+    pub(crate) fn strict(&self) -> Option<serde_json::Value> {
+        Some(answer::strict_form(&serde_json::from_str(&self.json).ok()?))
+    }
 }
 
 /// The permissions inside the agent. Our sandbox holds whatever is said here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
     /// Read files and change nothing: reviewers and planners.
     Read,
     /// Edit in the worktree and run the allowed tools.
+    #[default]
     Edit,
     /// Do everything without asking (`unsafe` in the configuration).
     Unsafe,
 }
 
 /// Whether the agent's own tools may use the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Network {
+    #[default]
     On,
     Off,
 }
 
 /// Whether the process will run inside a sandbox of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LaunchSandbox {
     Ours,
+    #[default]
     None,
 }
 
@@ -142,6 +135,13 @@ pub struct LaunchPlan {
     pub stdin: LaunchStdin,
     /// Files to be written before the start: path and content.
     pub files: Vec<(Utf8PathBuf, String)>,
+}
+
+impl LaunchPlan {
+    /// A process without variables or files of its own.
+    pub(crate) fn new(program: LaunchProgram, args: Vec<String>, stdin: LaunchStdin) -> Self {
+        LaunchPlan { program, args, env: Vec::new(), stdin, files: Vec::new() }
+    }
 }
 
 /// The content of a process's stdin.

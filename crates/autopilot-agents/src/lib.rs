@@ -24,9 +24,9 @@ pub mod session_id;
 pub mod tail;
 pub mod words;
 
-pub use agent::{Agent, AgentError, AgentSettings, ExpectedLaunch, OutputStream, listens};
+pub use agent::{Agent, AgentError, AgentSettings, OutputStream, listens};
 pub use conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
-pub use ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+pub use ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, OddLines};
 pub use event::{AgentBill, AgentEvent, AgentUsage, Scope, TokenCount};
 pub use launch::{
     Access, Exchange, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema,

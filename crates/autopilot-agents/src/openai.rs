@@ -10,15 +10,14 @@ mod request;
 mod said;
 
 pub use piece::{PIECE_BYTES_MAX, Pieces};
-pub use request::{ModelRequest, RequestLimits};
+pub use request::ModelRequest;
 pub use said::{ApiFailed, ApiSaid, FailedBy};
 
 pub(crate) use decode::OpenAiConversation;
 
 use autopilot_core::config::{API_KEY_ENV, Api};
 
-use crate::answer;
-use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
+use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchSchema, LaunchStdin};
 
 /// The hidden command of our binary that asks a model.
 pub const COMMAND: &str = "__api";
@@ -53,34 +52,27 @@ impl Model {
     }
 }
 
-pub(crate) fn launch(model: &Model, ask: &LaunchRequest<'_>) -> LaunchPlan {
-    let schema = ask.schema.and_then(|schema| serde_json::from_str(schema.json).ok());
+pub(crate) fn launch(model: &Model, ask: &LaunchRequest) -> LaunchPlan {
     let request = ModelRequest {
         base_url: model.base_url.clone(),
         key_env: model.key_variable().map(str::to_owned),
         api: model.api,
-        model: ask.model.unwrap_or(&model.name).to_owned(),
-        effort: ask.effort.map(str::to_owned),
-        instructions: ask.system_prompt.map(str::to_owned),
-        prompt: ask.prompt.to_owned(),
-        session: ask.session.map(str::to_owned),
-        earlier: if ask.session.is_some() { ask.earlier.to_vec() } else { Vec::new() },
-        schema: schema.map(|schema| answer::strict_form(&schema)),
-        limits: RequestLimits::default(),
+        model: ask.model.as_ref().unwrap_or(&model.name).clone(),
+        effort: ask.effort.clone(),
+        instructions: ask.system_prompt.clone(),
+        prompt: ask.prompt.clone(),
+        session: ask.session.clone(),
+        earlier: if ask.session.is_some() { ask.earlier.clone() } else { Vec::new() },
+        schema: ask.schema.as_ref().and_then(LaunchSchema::strict),
     };
-    LaunchPlan {
-        program: LaunchProgram::Own,
-        args: vec![COMMAND.to_owned()],
-        env: Vec::new(),
-        stdin: LaunchStdin::Whole(request.document().into_bytes()),
-        files: Vec::new(),
-    }
+    let stdin = LaunchStdin::Whole(request.document().into_bytes());
+    LaunchPlan::new(LaunchProgram::Own, vec![COMMAND.to_owned()], stdin)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Exchange, LaunchSchema};
+    use crate::launch::Exchange;
 
     fn model() -> Model {
         Model {
@@ -91,7 +83,7 @@ mod tests {
         }
     }
 
-    fn document(ask: &LaunchRequest<'_>) -> ModelRequest {
+    fn document(ask: &LaunchRequest) -> ModelRequest {
         let plan = launch(&model(), ask);
         assert_eq!((plan.program, plan.args), (LaunchProgram::Own, vec!["__api".to_owned()]));
         assert_eq!((plan.env, plan.files), (Vec::new(), Vec::new()));
@@ -102,11 +94,11 @@ mod tests {
     #[test]
     fn everything_is_asked_in_one_document() {
         let ask = LaunchRequest {
-            effort: Some("low"),
-            system_prompt: Some("Be brief."),
+            effort: Some("low".into()),
+            system_prompt: Some("Be brief.".into()),
             schema: Some(LaunchSchema {
                 path: "/a.json".into(),
-                json: r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
+                json: r#"{"type":"object","properties":{"a":{"type":"string"}}}"#.into(),
             }),
             ..LaunchRequest::new("Review it.", "/slot".into())
         };
@@ -140,16 +132,17 @@ mod tests {
     #[test]
     fn a_session_brings_what_was_said_before() {
         let earlier = [Exchange { prompt: "a".into(), answer: "b".into() }];
-        let fresh = LaunchRequest { earlier: &earlier, ..LaunchRequest::new("c", "/slot".into()) };
+        let fresh =
+            LaunchRequest { earlier: earlier.to_vec(), ..LaunchRequest::new("c", "/slot".into()) };
         assert!(document(&fresh).earlier.is_empty());
-        let known = LaunchRequest { session: Some("resp_1"), ..fresh.clone() };
+        let known = LaunchRequest { session: Some("resp_1".into()), ..fresh.clone() };
         let request = document(&known);
         assert_eq!((request.previous(), request.earlier.len()), (Some("resp_1"), 1));
         assert!(!request.is_lost());
-        let told = LaunchRequest { session: Some("told:x"), ..fresh };
+        let told = LaunchRequest { session: Some("told:x".into()), ..fresh };
         let request = document(&told);
         assert_eq!((request.previous(), request.is_lost()), (None, false));
-        let lost = LaunchRequest { earlier: &[], ..told };
+        let lost = LaunchRequest { earlier: vec![], ..told };
         assert!(document(&lost).is_lost());
     }
 }

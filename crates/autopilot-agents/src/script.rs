@@ -8,7 +8,7 @@ mod file;
 mod said;
 
 pub use file::{Action, Script, ScriptError, ScriptPlace, ScriptSignal};
-pub use said::{FailKind, ScriptSaid};
+pub use said::{FailKind, ScriptFailure, ScriptSaid};
 
 pub(crate) use decode::ScriptConversation;
 
@@ -19,12 +19,7 @@ use crate::launch::{LaunchPlan, LaunchProgram, LaunchRequest, LaunchStdin};
 /// The hidden command of our binary that plays a script.
 pub const COMMAND: &str = "__script";
 
-pub(crate) fn launch(file: &Utf8Path, ask: &LaunchRequest<'_>) -> LaunchPlan {
-    LaunchPlan {
-        program: LaunchProgram::Own,
-        args: vec![COMMAND.to_owned(), file.to_string()],
-        env: Vec::new(),
-        stdin: LaunchStdin::Whole(ask.whole_prompt().into_bytes()),
-        files: Vec::new(),
-    }
+pub(crate) fn launch(file: &Utf8Path, ask: &LaunchRequest) -> LaunchPlan {
+    let stdin = LaunchStdin::Whole(ask.whole_prompt().into_bytes());
+    LaunchPlan::new(LaunchProgram::Own, vec![COMMAND.to_owned(), file.to_string()], stdin)
 }

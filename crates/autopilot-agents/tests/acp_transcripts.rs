@@ -10,7 +10,7 @@
 
 use autopilot_agents::{
     Access, Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings,
-    Conversation, ExitFacts, ExpectedLaunch, HeardLine, LaunchRequest, OutputStream,
+    Conversation, ExitFacts, HeardLine, LaunchRequest, OutputStream,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -33,19 +33,19 @@ const ALL: &[&str] = &[
     transcript!("unknown-session"),
 ];
 
-fn ask() -> LaunchRequest<'static> {
+fn ask() -> LaunchRequest {
     LaunchRequest::new("do it", "/slot".into())
 }
 
-fn conversation(ask: &LaunchRequest<'_>) -> Box<dyn Conversation> {
+fn conversation(ask: &LaunchRequest) -> Box<dyn Conversation> {
     let settings =
         AgentSettings { mode: Mode::Acp, command: Some("x"), ..AgentSettings::default() };
-    Agent::new(settings).unwrap().conversation(ExpectedLaunch::from(ask))
+    Agent::new(settings).unwrap().conversation(ask.clone())
 }
 
 /// The events and our replies, with `wish` sent before the line of that number.
 fn play(
-    ask: &LaunchRequest<'_>,
+    ask: &LaunchRequest,
     transcript: &str,
     wish: Option<(usize, AgentMessage)>,
 ) -> (String, AgentEnding) {
@@ -75,7 +75,7 @@ fn play(
     (seen.join("\n"), turn.finish(ExitFacts::code(0)))
 }
 
-fn outcome(ask: &LaunchRequest<'_>, transcript: &str) -> AgentOutcome {
+fn outcome(ask: &LaunchRequest, transcript: &str) -> AgentOutcome {
     play(ask, transcript, None).1.outcome
 }
 
@@ -142,7 +142,7 @@ fn a_session_that_is_taken_up() {
     let text = transcript!("loaded");
     let (_, rest) = text.split_once("\"sessionId\":\"").unwrap();
     let (session, _) = rest.split_once('"').unwrap();
-    let again = LaunchRequest { session: Some(session), ..ask() };
+    let again = LaunchRequest { session: Some(session.into()), ..ask() };
     let (seen, ending) = play(&again, text, None);
     insta::assert_snapshot!(seen, @r#"
     > initialize
@@ -159,8 +159,8 @@ fn a_session_that_is_taken_up() {
 
 #[test]
 fn what_goes_wrong() {
-    let gone = LaunchRequest { session: Some("ses_gone"), ..ask() };
-    let other = LaunchRequest { model: Some("scripted/none"), ..ask() };
+    let gone = LaunchRequest { session: Some("ses_gone".into()), ..ask() };
+    let other = LaunchRequest { model: Some("scripted/none".into()), ..ask() };
     let outcomes = [
         outcome(&gone, transcript!("unknown-session")),
         outcome(&other, transcript!("no-model")),
@@ -182,7 +182,7 @@ proptest! {
     fn whatever_is_said_the_turn_ends_and_nothing_panics(
         picks in prop::collection::vec((0..ALL.len(), 0..20_usize, 0..4_u8, any::<u16>()), 0..40),
     ) {
-        let mut turn = conversation(&LaunchRequest { fs: true, session: Some("s"), ..ask() });
+        let mut turn = conversation(&LaunchRequest { fs: true, session: Some("s".into()), ..ask() });
         turn.begin();
         for (file, line, how, at) in picks {
             let lines: Vec<&str> = ALL[file].lines().collect();

@@ -5,7 +5,7 @@
 
 use autopilot_agents::{
     Agent, AgentEnding, AgentEvent, AgentOutcome, AgentSettings, Conversation, ExitFacts,
-    ExpectedLaunch, LaunchRequest, OutputStream,
+    LaunchRequest, OutputStream,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -27,8 +27,11 @@ fn decoder(mode: &str, session: Option<&str>) -> Box<dyn Conversation> {
         script: Some("x".into()),
         ..AgentSettings::default()
     };
-    let ask = LaunchRequest { session, ..LaunchRequest::new("do it", "/slot".into()) };
-    Agent::new(settings).unwrap().conversation(ExpectedLaunch::from(&ask))
+    let ask = LaunchRequest {
+        session: session.map(str::to_owned),
+        ..LaunchRequest::new("do it", "/slot".into())
+    };
+    Agent::new(settings).unwrap().conversation(ask)
 }
 
 fn play(decoder: &mut dyn Conversation, transcript: &str) -> Vec<AgentEvent> {

@@ -7,7 +7,7 @@ mod bill;
 mod facts;
 mod halt;
 
-pub use bill::{Bill, SessionTotal, TokenTotal};
+pub use bill::{Bill, SessionTotal, TokenCount};
 pub use facts::{Facts, StepAnswer, Verdict};
 pub use halt::{Halt, HaltWhy, HoldWhy, away};
 

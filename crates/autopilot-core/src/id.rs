@@ -124,6 +124,12 @@ impl Micros {
     pub fn plus(self, other: Micros) -> Micros {
         Micros(self.0.saturating_add(other.0))
     }
+
+    /// The part that is left without `other`; stops at zero.
+    #[must_use]
+    pub fn minus(self, other: Micros) -> Micros {
+        Micros(self.0.saturating_sub(other.0))
+    }
 }
 
 impl fmt::Display for Micros {

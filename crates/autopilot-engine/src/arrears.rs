@@ -57,19 +57,10 @@ fn last_usage(events: &str) -> (Option<String>, Option<AgentUsage>) {
     let (mut session, mut usage) = (None, None);
     // The last line may be cut off, and its figure is then unknown.
     for event in events.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-        match event {
-            AgentEvent::Session { id } => session = Some(id),
-            AgentEvent::Usage(figure) => usage = Some(figure),
-            AgentEvent::Text { .. }
-            | AgentEvent::Thought { .. }
-            | AgentEvent::ToolCall { .. }
-            | AgentEvent::ToolResult { .. }
-            | AgentEvent::FileChange { .. }
-            | AgentEvent::Permission { .. }
-            | AgentEvent::RateLimit { .. }
-            | AgentEvent::Notice { .. }
-            | AgentEvent::Steer { .. }
-            | AgentEvent::Result { .. } => {}
+        if let AgentEvent::Session { id } = event {
+            session = Some(id);
+        } else if let AgentEvent::Usage(figure) = event {
+            usage = Some(figure);
         }
     }
     (session, usage)

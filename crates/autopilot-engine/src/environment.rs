@@ -7,19 +7,6 @@ use std::collections::BTreeMap;
 /// Environment variables by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// The identity of an attempt, passed to every agent and command in `AUTOPILOT_*` variables.
-#[derive(Clone, Debug)]
-pub struct AttemptIdentity<'a> {
-    pub run: &'a str,
-    pub task: &'a str,
-    pub parent: &'a str,
-    pub attempt: String,
-    pub try_number: u32,
-    pub iteration: u32,
-    pub step: &'a str,
-    pub schema: Option<&'a str>,
-}
-
 /// Variables that any program needs to run and to reach the network.
 const NEEDED: &[&str] = &[
     "PATH",
@@ -86,15 +73,17 @@ pub fn of_agent(ours: &Variables, vendor_prefixes: &[&str], pass: &[String]) -> 
             || starts(name, vendor_prefixes)
             || pass.iter().any(|passed| passed == name)
     };
-    let ours = ours.iter().filter(|(name, _)| wanted(name) && !starts(name, WITHHELD_PREFIXES));
-    ours.map(|(name, value)| (name.clone(), value.clone())).collect()
+    inherited(ours, wanted)
 }
 
 /// The inherited variables of the user's own commands: everything but secrets, because these
 /// commands run code that an agent wrote.
 pub fn of_command(ours: &Variables, is_secret: impl Fn(&str) -> bool) -> Variables {
-    let wanted = |name: &str| !starts(name, WITHHELD_PREFIXES) && !is_secret(name);
-    let ours = ours.iter().filter(|(name, _)| wanted(name));
+    inherited(ours, |name| !is_secret(name))
+}
+
+fn inherited(ours: &Variables, wanted: impl Fn(&str) -> bool) -> Variables {
+    let ours = ours.iter().filter(|(name, _)| wanted(name) && !starts(name, WITHHELD_PREFIXES));
     ours.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -118,23 +107,6 @@ pub fn given(config: &Config, ours: &Variables) -> Vec<(String, String)> {
         }
     }
     given
-}
-
-/// Adds the identity of an attempt to its variables.
-pub fn identify(variables: &mut Variables, who: &AttemptIdentity<'_>) {
-    let mut put = |name: &str, value: &str| {
-        variables.insert(name.to_owned(), value.to_owned());
-    };
-    put("AUTOPILOT_RUN_ID", who.run);
-    put("AUTOPILOT_TASK_ID", who.task);
-    put("AUTOPILOT_PARENT_TASK_ID", who.parent);
-    put("AUTOPILOT_ATTEMPT", &who.attempt);
-    put("AUTOPILOT_TRY", &who.try_number.to_string());
-    put("AUTOPILOT_ITERATION", &who.iteration.to_string());
-    put("AUTOPILOT_STEP", who.step);
-    if let Some(schema) = who.schema {
-        put("AUTOPILOT_SCHEMA", schema);
-    }
 }
 
 fn starts(name: &str, prefixes: &[&str]) -> bool {

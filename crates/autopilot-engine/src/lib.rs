@@ -8,7 +8,6 @@ mod admission;
 mod arrears;
 pub mod ask;
 pub mod begin;
-pub mod cause;
 pub mod clock;
 pub mod environment;
 pub mod feed;
@@ -34,3 +33,5 @@ pub mod skill;
 pub mod store;
 pub mod views;
 pub mod workspace;
+
+pub use autopilot_host::cause;

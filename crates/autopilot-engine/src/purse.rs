@@ -77,13 +77,13 @@ impl Book {
         let before = *self.before.get_or_insert(claim.spent);
         let promised = self.promised.values().fold(Micros(0), |sum, given| sum.plus(*given));
         let gone = before.plus(self.spent).plus(promised);
-        let left = claim.max.0.saturating_sub(gone.0);
-        if left == 0 && !self.promised.is_empty() {
+        let left = claim.max.minus(gone);
+        if left == Micros(0) && !self.promised.is_empty() {
             return None;
         }
         let others = u32::try_from(self.promised.len()).unwrap_or(u32::MAX);
         let shares = u64::from(claim.workers.saturating_sub(others).max(1));
-        let share = Micros(left.div_ceil(shares));
+        let share = Micros(left.0.div_ceil(shares));
         let given = claim.own_max.map_or(share, |own| own.min(share));
         self.promised.insert(claim.id, given);
         Some(given)

@@ -19,8 +19,7 @@ pub fn redactor(
     variables: &Variables,
     known: &[String],
 ) -> Result<Redactor, RunProcessError> {
-    let mut secrets: Vec<String> =
-        redact::secrets_of(variables.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    let mut secrets: Vec<String> = redact::secrets_of(variables.clone());
     secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
     secrets.extend(known.iter().cloned());
     // A key is a secret whatever its variable is called.
@@ -34,8 +33,7 @@ pub fn redactor(
     }
     for path in &config.worktrees.copy {
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
-        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        secrets.extend(text.as_deref().map(assigned_values).unwrap_or_default());
+        secrets.extend(assigned_values(&String::from_utf8_lossy(&bytes.unwrap_or_default())));
     }
     Ok(Redactor::new(&config.logging.redact_patterns, &secrets)?)
 }

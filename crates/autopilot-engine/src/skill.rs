@@ -27,7 +27,7 @@ pub struct SkillPlaces {
     /// The checkout, from which a slot gets copied files.
     pub root: Utf8PathBuf,
     pub copied: Vec<String>,
-    /// The person's folders, each standing for one of [`Folder`].
+    /// The person's own folders, each with the folder of a project that it corresponds to.
     pub homes: Vec<(Folder, Utf8PathBuf)>,
 }
 
@@ -80,12 +80,11 @@ pub fn shelf(places: &SkillPlaces) -> Result<Shelf, GitError> {
     };
     let paths = Folder::ALL.map(Folder::path);
     let files = skill_files(&places.git_dir, &places.commit, &paths, SKILL_FILE, limits)?;
-    let mut found: Vec<FoundSkill> = Vec::new();
-    for file in files {
-        let folder = Folder::ALL.into_iter().find(|folder| folder.path() == file.folder);
-        let Some(folder) = folder else { continue };
-        found.push(in_repository(folder, file.dir_name, file.text));
-    }
+    let committed = files.into_iter().filter_map(|file| {
+        let folder = Folder::ALL.into_iter().find(|folder| folder.path() == file.folder)?;
+        Some(in_repository(folder, file.dir_name, file.text))
+    });
+    let mut found: Vec<FoundSkill> = committed.collect();
     for folder in Folder::ALL.into_iter().filter(|folder| is_copied(&places.copied, folder.path()))
     {
         for (name, text) in below(&places.root.join(folder.path())) {

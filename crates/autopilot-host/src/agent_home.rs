@@ -103,10 +103,8 @@ impl HomePlan {
         for (name, bytes) in files.chain(logins) {
             let written =
                 Dir::open(&self.dir).and_then(|dir| dir.write_with_mode(name, bytes, 0o600));
-            written.map_err(|error| HomeError::Write {
-                path: self.dir.join(name),
-                source: error.into(),
-            })?;
+            let path = self.dir.join(name);
+            written.map_err(|error| HomeError::Write { path, source: error.into() })?;
         }
         Ok(())
     }
@@ -118,11 +116,7 @@ impl HomePlan {
         let text = serde_json::to_vec(&self.logins).map_err(|error| failed(error.into()))?;
         dir::create_private(path.parent().unwrap_or(&path))
             .map_err(|error| failed(error.into()))?;
-        Dir::open(path.parent().unwrap_or(&path))
-            .and_then(|dir| {
-                dir.write_with_mode(Path::new(path.file_name().unwrap_or_default()), &text, 0o600)
-            })
-            .map_err(|error| failed(error.into()))
+        replace(&path, &text).map_err(|error| failed(error.into()))
     }
 
     /// Copies renewed logins back to the user's own files. Returns notices about those that were
@@ -228,6 +222,7 @@ fn take_tokens(login: &mut Value, after: &Value, taken: &mut bool) {
     }
 }
 
+/// Replaces a file, for its owner only.
 fn replace(target: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let name = target.file_name().unwrap_or_default();
     Dir::open(target.parent().unwrap_or(target))?.write_with_mode(Path::new(name), bytes, 0o600)

@@ -147,12 +147,18 @@ fn opened(path: &Path) -> io::Result<fs::ReadDir> {
 }
 
 /// Gives the owner all permissions on a directory.
-fn open_up(path: &Path) -> io::Result<()> {
-    let mode = path.symlink_metadata()?.permissions().mode();
-    if mode & OWNER_ONLY == OWNER_ONLY {
+pub(crate) fn open_up(path: &Path) -> io::Result<()> {
+    add_mode(path, OWNER_ONLY)
+}
+
+/// Adds permissions; a link gets none. Only called on what no agent can replace any more.
+pub(crate) fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
+    let meta = path.symlink_metadata()?;
+    let mode = meta.permissions().mode();
+    if meta.is_symlink() || mode & bits == bits {
         return Ok(());
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode | bits))
 }
 
 /// Copies a directory with all its contents, links as links. Every file becomes a separate file

@@ -103,6 +103,20 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// Percent-encodes bytes as RFC 3986 does, with these sixteen digits.
+pub(crate) fn percent(bytes: &[u8], digits: &[u8; 16]) -> String {
+    let mut encoded = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            encoded.extend([b'%', digits[high], digits[low]].map(char::from));
+        }
+    }
+    encoded
+}
+
 /// Returns whether a character does something other than appear.
 fn acts(character: char) -> bool {
     character.is_control()

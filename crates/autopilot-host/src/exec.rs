@@ -35,7 +35,7 @@ use attend::{Attendant, ProcessControl};
 pub use child::{Child, ChildWord, Exit};
 pub use supervisor::main;
 pub(crate) use tree::kill_round;
-pub use wire::{LaunchStage, ProcessLimits};
+pub use wire::{LaunchFailure, LaunchStage, ProcessLimits};
 
 /// The argument by which our executable knows that it is a supervisor.
 pub const ARGUMENT: &str = "__exec";
@@ -132,31 +132,15 @@ pub enum SpawnError {
     /// The supervisor's executable could not be started.
     #[error("cannot start the supervisor `{supervisor}`")]
     Supervisor { supervisor: PathBuf, source: io::Error },
-    /// The supervisor could not start the program; `stage` says how far it came.
-    #[error("cannot start `{}`: {message}", program.display())]
-    Start { program: OsString, stage: LaunchStage, message: String, errno: Option<i32> },
+    /// The supervisor could not start the program.
+    #[error("cannot start `{}`: {}", program.display(), failure.message)]
+    Start { program: OsString, failure: LaunchFailure },
     /// The supervisor ended without a report.
     #[error("the supervisor of `{}` exited before starting it", program.display())]
     Died { program: OsString },
     /// The supervisor sent no report in time and was killed.
     #[error("the supervisor of `{}` did not answer within {} s", program.display(), START_TIME_MAX.as_secs())]
     Deaf { program: OsString },
-}
-
-impl SpawnError {
-    /// Returns whether the same launch may succeed later: no process, descriptor or memory was
-    /// free, or the supervisor died or hung.
-    pub fn is_temporary(&self) -> bool {
-        let errno = match self {
-            SpawnError::Prepare { source, .. } | SpawnError::Supervisor { source, .. } => {
-                source.raw_os_error()
-            }
-            SpawnError::Start { errno, .. } => *errno,
-            SpawnError::Died { .. } | SpawnError::Deaf { .. } => return true,
-        };
-        const LATER: [i32; 4] = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
-        errno.is_some_and(|errno| LATER.contains(&errno))
-    }
 }
 
 /// The handle by which anybody can ask for the end of a running program, as often as wanted.
@@ -204,14 +188,20 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     let (notices, heard) = mpsc::channel(attend::NOTICES_MAX);
     let mut attendant = Attendant::new(stream, supervisor, wishes, notices, gone_writer.into());
     let agent = match tokio::time::timeout(START_TIME_MAX, attendant.started()).await {
-        Ok(answer) => answer.map_err(|reason| reason.into_error(launch.program.clone()))?,
+        Ok(answer) => answer.map_err(|failure| {
+            let program = launch.program.clone();
+            match failure {
+                Some(failure) => SpawnError::Start { program, failure },
+                None => SpawnError::Died { program },
+            }
+        })?,
         Err(_) => {
             attendant.abandon().await;
             return Err(SpawnError::Deaf { program: launch.program });
         }
     };
 
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::default());
     let (lines_sender, lines) = mpsc::channel(output::BATCHES_MAX);
     let (captured_sender, captured) = oneshot::channel();
     let pipes = output::Pipes { stdout, stderr, gone: gone.into() };

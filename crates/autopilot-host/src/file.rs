@@ -44,12 +44,15 @@ pub fn append(path: &Path) -> Result<Append, FileError> {
 
 /// Reads the whole file, unless it is larger than `bytes_max`.
 pub fn read_capped(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
-    let failed = |source| FileError::Failed { what: "read", path: path.into(), source };
     // A pipe in place of the file must not make us wait.
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = File::from(open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?);
+    let fd = open(path, flags, Mode::empty()).map_err(io::Error::from);
+    read_up_to(fd.map_err(failed("read", path))?.into(), path, bytes_max)
+}
+
+fn read_up_to(file: File, path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed("read", path))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
         return Err(FileError::TooLarge { path: path.into(), bytes_max });
     }
@@ -100,11 +103,7 @@ impl Dir {
     pub fn below(&self, relative: &Path) -> Result<Dir, FileError> {
         let path = self.path.join(relative);
         let mut reached = self.path.clone();
-        let mut fd = self.fd.try_clone().map_err(|source| FileError::Failed {
-            what: "open directory",
-            path: path.clone(),
-            source,
-        })?;
+        let mut fd = self.fd.try_clone().map_err(failed("open directory", &path))?;
         for part in relative.components() {
             let name = match part {
                 Component::Normal(name) => name,
@@ -126,9 +125,16 @@ impl Dir {
 
     /// Replaces the file at `relative` as a whole.
     pub fn write_atomic(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let (dir, name) = self.around(relative)?;
+        dir.swap_in(name, bytes, Sync::Now, None)?;
+        dir.sync()
+    }
+
+    /// Opens the directory of the file at `relative`; returns it with the name of the file.
+    fn around<'a>(&self, relative: &'a Path) -> Result<(Dir, &'a OsStr), FileError> {
         let (parent, name) = split(relative)?;
-        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
-        dir.replace(name, bytes)
+        let parent = if parent == Path::new(".") { Path::new("") } else { parent };
+        Ok((self.below(parent)?, name))
     }
 
     /// Replaces the file at `relative` and gives it these permissions; at no time does it have
@@ -139,8 +145,7 @@ impl Dir {
         bytes: &[u8],
         mode: u32,
     ) -> Result<(), FileError> {
-        let (parent, name) = split(relative)?;
-        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        let (dir, name) = self.around(relative)?;
         dir.swap_in(name, bytes, Sync::Now, Some(mode & 0o7777))?;
         dir.sync()
     }
@@ -152,27 +157,14 @@ impl Dir {
             runnable.map(|found| found.permissions()).filter(|mode| mode.mode() & 0o111 != 0);
         self.write_atomic(relative, bytes)?;
         let Some(mode) = mode else { return Ok(()) };
-        self.look(relative)?.set_permissions(mode).map_err(|source| FileError::Failed {
-            what: "make executable",
-            path: self.path.join(relative),
-            source,
-        })
+        let path = self.path.join(relative);
+        self.look(relative)?.set_permissions(mode).map_err(failed("make executable", &path))
     }
 
     /// Reads the whole plain file at `relative`, unless it is larger than `bytes_max`.
     pub fn read_capped(&self, relative: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
-        let path = self.path.join(relative);
-        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
-        let file = self.look(relative)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(failed(io::Error::other("not a regular file")));
-        }
-        let mut bytes = Vec::new();
-        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
-            return Err(FileError::TooLarge { path, bytes_max });
-        }
-        Ok(bytes)
+        let (file, _) = self.look_at_plain(relative)?;
+        read_up_to(file, &self.path.join(relative), bytes_max)
     }
 
     /// Reads the beginning and the end of the plain file at `relative`; a file of at most
@@ -183,29 +175,35 @@ impl Dir {
         head_max: u64,
         tail_max: u64,
     ) -> Result<Ends, FileError> {
-        let path = self.path.join(relative);
-        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
-        let mut file = self.look(relative)?;
-        let found = file.metadata().map_err(failed)?;
-        if !found.is_file() {
-            return Err(failed(io::Error::other("not a regular file")));
-        }
+        let (mut file, bytes) = self.look_at_plain(relative)?;
         let (mut head, mut tail) = (Vec::new(), Vec::new());
-        Read::by_ref(&mut file).take(head_max).read_to_end(&mut head).map_err(failed)?;
-        let rest = found.len().saturating_sub(head.len() as u64);
-        if rest > 0 {
-            let from = found.len().saturating_sub(tail_max.min(rest));
-            file.seek(io::SeekFrom::Start(from)).map_err(failed)?;
-            file.take(tail_max).read_to_end(&mut tail).map_err(failed)?;
-        }
-        Ok(Ends { head, tail, bytes: found.len() })
+        let mut read = || {
+            Read::by_ref(&mut file).take(head_max).read_to_end(&mut head)?;
+            let rest = bytes.saturating_sub(head.len() as u64);
+            if rest > 0 {
+                file.seek(io::SeekFrom::Start(bytes.saturating_sub(tail_max.min(rest))))?;
+                Read::by_ref(&mut file).take(tail_max).read_to_end(&mut tail)?;
+            }
+            Ok(())
+        };
+        read().map_err(failed("read", &self.path.join(relative)))?;
+        Ok(Ends { head, tail, bytes })
+    }
+
+    /// Opens the plain file at `relative` for reading; returns it with its length.
+    fn look_at_plain(&self, relative: &Path) -> Result<(File, u64), FileError> {
+        let file = self.look(relative)?;
+        let length = file.metadata().and_then(|found| match found.is_file() {
+            true => Ok(found.len()),
+            false => Err(io::Error::other("not a regular file")),
+        });
+        Ok((file, length.map_err(failed("read", &self.path.join(relative)))?))
     }
 
     /// Opens the file at `relative` for reading; nothing is created and no link followed.
     fn look(&self, relative: &Path) -> Result<File, FileError> {
         let path = self.path.join(relative);
-        let failed = |source| FileError::Failed { what: "read", path: path.clone(), source };
-        let mut fd = self.fd.try_clone().map_err(failed)?;
+        let mut fd = self.fd.try_clone().map_err(failed("read", &path))?;
         let mut reached = self.path.clone();
         let mut parts = relative.components().peekable();
         while let Some(part) = parts.next() {
@@ -242,11 +240,6 @@ impl Dir {
         }
     }
 
-    fn replace(&self, name: &OsStr, bytes: &[u8]) -> Result<(), FileError> {
-        self.swap_in(name, bytes, Sync::Now, None)?;
-        self.sync()
-    }
-
     fn swap_in(
         &self,
         name: &OsStr,
@@ -270,11 +263,8 @@ impl Dir {
     }
 
     fn sync(&self) -> Result<(), FileError> {
-        nix::unistd::fsync(self.fd.as_fd()).map_err(|errno| FileError::Failed {
-            what: "sync directory",
-            path: self.path.clone(),
-            source: errno.into(),
-        })
+        let synced = nix::unistd::fsync(self.fd.as_fd()).map_err(io::Error::from);
+        synced.map_err(failed("sync directory", &self.path))
     }
 
     fn write_new(
@@ -313,8 +303,7 @@ impl Dir {
 
     /// Opens the file at `relative` for appending, creating it if needed.
     pub fn append(&self, relative: &Path) -> Result<Append, FileError> {
-        let (parent, name) = split(relative)?;
-        let dir = self.below(if parent == Path::new(".") { Path::new("") } else { parent })?;
+        let (dir, name) = self.around(relative)?;
         let path = dir.path.join(name);
         let flags = OFlag::O_WRONLY
             | OFlag::O_CREAT
@@ -337,18 +326,14 @@ pub struct Append {
 impl Append {
     /// Appends the bytes, without waiting for the disk.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        self.file.write_all(bytes).map_err(|source| self.failed("append to", source))
+        self.file.write_all(bytes).map_err(failed("append to", &self.path))
     }
 
     /// Appends the bytes and waits for the disk. After an error here nothing may be assumed about
     /// the content.
     pub fn write_durable(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         self.write(bytes)?;
-        self.file.sync_data().map_err(|source| self.failed("sync", source))
-    }
-
-    fn failed(&self, what: &'static str, source: io::Error) -> FileError {
-        FileError::Failed { what, path: self.path.clone(), source }
+        self.file.sync_data().map_err(failed("sync", &self.path))
     }
 }
 
@@ -360,6 +345,11 @@ fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
     let name = path.file_name().ok_or_else(|| FileError::Name { path: path.into() })?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok((parent.unwrap_or(Path::new(".")), name))
+}
+
+/// Names the operation and the path of an error of the system.
+fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
+    move |source| FileError::Failed { what, path: path.into(), source }
 }
 
 /// Turns an error of the system into ours, telling symbolic links from other failures.

@@ -9,18 +9,15 @@ mod body;
 mod choose;
 mod error;
 mod gh;
-mod gitea;
-mod github;
-mod gitlab;
 mod http;
-mod pause;
+mod rest;
 
 pub use address::{ForgeAddress, ForgeKind};
 pub use choose::{ChosenForge, ForgeRequest, Site, choose};
-pub use error::ForgeError;
+pub use error::{AnswerError, ForgeError, SettingError};
 
 use crate::fail;
-use pause::pause;
+use crate::pause::pause;
 use std::time::Duration;
 
 /// The waits before the second, third … try when the forge is away or too busy.

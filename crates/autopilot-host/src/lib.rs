@@ -1,6 +1,7 @@
 //! The machine's side of autopilot: processes, output, files, locks, sandboxes and git.
 
 pub mod agent_home;
+pub mod cause;
 pub mod checkout;
 pub mod dir;
 pub mod dir_watch;
@@ -17,6 +18,7 @@ pub mod lock;
 pub mod model_api;
 pub mod notify;
 pub mod output;
+mod pause;
 pub mod port;
 pub mod proc;
 pub mod redact;

@@ -88,16 +88,7 @@ pub struct Lock {
 pub fn acquire(dir: &Path, holder: &Holder) -> Result<Lock, LockError> {
     let directory = take(dir, dir, || File::open(dir))?;
     let path = dir.join(NAME);
-    let open = || {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-    };
-    let mut file = take(dir, &path, open)?;
+    let mut file = take(dir, &path, || open_holder(&path))?;
     write(&mut file, holder).map_err(|source| LockError::Failed { path: path.clone(), source })?;
     Ok(Lock { _directory: directory, file, path })
 }
@@ -123,20 +114,19 @@ impl Lock {
     /// Writes the holder into the file again, into a new file if somebody has removed or replaced
     /// it.
     pub fn refresh(&mut self, holder: &Holder) -> Result<(), LockError> {
-        let path = self.path.clone();
-        let failed = |source| LockError::Failed { path: path.clone(), source };
-        if !is_at(&self.file, &self.path) {
-            self.file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&self.path)
-                .map_err(failed)?;
+        let path = &self.path;
+        if !is_at(&self.file, path) {
+            self.file = take(path.parent().unwrap_or(path), path, || open_holder(path))?;
         }
-        write(&mut self.file, holder).map_err(failed)
+        write(&mut self.file, holder)
+            .map_err(|source| LockError::Failed { path: path.clone(), source })
     }
+}
+
+fn open_holder(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)
 }
 
 /// Locks the file that `open` returns and makes sure it is still the one at the path.
@@ -163,7 +153,8 @@ fn take(dir: &Path, path: &Path, open: impl Fn() -> io::Result<File>) -> Result<
     Err(LockError::Restless { path: path.into() })
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
+/// Returns whether the error says that the file system has no locks.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     const CODES: [i32; 3] = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
@@ -261,6 +252,8 @@ mod tests {
         assert_eq!(holder_of(acquire(dir.path(), &us).unwrap_err()), None);
         lock.refresh(&us).unwrap();
         assert_eq!(holder_of(acquire(dir.path(), &us).unwrap_err()), Some(us));
+        let made_anew = File::open(dir.path().join(NAME)).unwrap();
+        assert!(matches!(made_anew.try_lock(), Err(TryLockError::WouldBlock)));
     }
 
     #[test]

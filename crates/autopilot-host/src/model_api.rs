@@ -6,7 +6,7 @@
 
 mod address;
 mod chat;
-mod door;
+mod client;
 mod failure;
 mod reader;
 mod responses;
@@ -15,7 +15,7 @@ mod sse;
 mod way;
 
 pub use address::ApiAddress;
-pub use door::{ApiDoor, Key};
+pub use client::{ApiClient, ApiKey};
 pub use failure::{ApiFailure, FailureKind};
 
 use retry::RetryPatience;
@@ -156,12 +156,12 @@ pub struct ApiAnswer {
 /// Asks the question, in simpler ways and again if need be, and calls `hear` with every event. It
 /// blocks until the answer is complete.
 pub fn ask(
-    door: &ApiDoor,
+    client: &ApiClient,
     question: &ApiQuestion,
     hear: &mut dyn FnMut(ApiEvent),
 ) -> Result<ApiAnswer, ApiFailure> {
     let mut way = ApiWay::first(question)?;
-    let mut patience = RetryPatience::begin(door.limits());
+    let mut patience = RetryPatience::begin(client.limits());
     let mut used = ApiTokens::default();
     loop {
         let mut said = false;
@@ -169,7 +169,7 @@ pub fn ask(
             said |= matches!(event, ApiEvent::Text(_));
             hear(event);
         };
-        let (tried, tokens) = try_once(door, question, way, &mut tell);
+        let (tried, tokens) = try_once(client, question, way, &mut tell);
         if let Some(tokens) = tokens {
             used = used.plus(tokens);
             hear(ApiEvent::Usage(used));
@@ -190,7 +190,7 @@ pub fn ask(
             Some(pause) => {
                 hear(ApiEvent::Retry {
                     number: pause.number,
-                    tries_max: door.limits().tries_max,
+                    tries_max: client.limits().tries_max,
                     wait: pause.length,
                     why: failure.message.clone(),
                 });
@@ -208,13 +208,13 @@ pub fn ask(
 
 /// Asks the question once. The tokens count even if the try fails.
 fn try_once(
-    door: &ApiDoor,
+    client: &ApiClient,
     question: &ApiQuestion,
     way: ApiWay,
     hear: &mut dyn FnMut(ApiEvent),
 ) -> (Result<ApiAnswer, ApiFailure>, Option<ApiTokens>) {
-    let mut reader = way.reader(door.limits().answer_bytes_max);
-    let tried = door
+    let mut reader = way.reader(client.limits().answer_bytes_max);
+    let tried = client
         .post(way.path(), &way.body(question), &mut |part| reader.part(&part, hear))
         .and_then(|()| reader.end());
     (tried, reader.tokens())

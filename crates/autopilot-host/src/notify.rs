@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,20 +102,13 @@ pub async fn notify(
     launch.supervisor = place.supervisor.clone();
     let start = |source| NotifyError::Start { program: program.clone(), source };
     let (control, child) = exec::spawn(launch).await.map_err(start)?;
-    let waited = async {
-        let timer = tokio::time::sleep(place.timeout);
-        let end = child.wait();
-        tokio::pin!(timer, end);
-        tokio::select! {
-            exit = &mut end => Ok(exit),
-            () = &mut timer => {
-                control.terminate(GRACE);
-                end.await;
-                Err(NotifyError::Late { program: program.clone(), timeout: place.timeout })
-            }
-        }
+    let end = child.wait();
+    tokio::pin!(end);
+    let Ok(exit) = tokio::time::timeout(place.timeout, &mut end).await else {
+        control.terminate(GRACE);
+        end.await;
+        return Err(NotifyError::Late { program, timeout: place.timeout });
     };
-    let exit = waited.await?;
     if exit.is_zero() {
         return Ok(());
     }

@@ -139,11 +139,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins now, without output.
-    pub fn new() -> Progress {
-        Progress { since: Instant::now(), bytes: AtomicU64::new(0), last_ms: AtomicU64::new(0) }
-    }
-
     /// Returns how many bytes have come so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -163,8 +158,9 @@ impl Progress {
 }
 
 impl Default for Progress {
+    /// Begins now, without output.
     fn default() -> Progress {
-        Progress::new()
+        Progress { since: Instant::now(), bytes: AtomicU64::new(0), last_ms: AtomicU64::new(0) }
     }
 }
 

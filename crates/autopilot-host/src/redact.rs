@@ -12,6 +12,8 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use serde_json::Value;
 
+use crate::escape;
+
 /// The text that stands in place of a secret.
 pub const REPLACEMENT: &str = "[redacted]";
 
@@ -389,8 +391,8 @@ fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
             forms.insert(json.as_bytes().to_vec());
         }
     }
-    forms.insert(percent(secret, b"0123456789ABCDEF"));
-    forms.insert(percent(secret, b"0123456789abcdef"));
+    forms.insert(escape::percent(secret, b"0123456789ABCDEF").into_bytes());
+    forms.insert(escape::percent(secret, b"0123456789abcdef").into_bytes());
     for alphabet in [BASE64, BASE64_URL] {
         for offset in 0..3 {
             forms.insert(base64_core(secret, offset, alphabet));
@@ -404,19 +406,6 @@ fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
                 .map(<[u8]>::to_vec),
         );
     }
-}
-
-fn percent(secret: &[u8], digits: &[u8; 16]) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(secret.len());
-    for byte in secret {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            encoded.push(*byte);
-        } else {
-            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-            encoded.extend([b'%', digits[high], digits[low]]);
-        }
-    }
-    encoded
 }
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

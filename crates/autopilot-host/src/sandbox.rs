@@ -160,16 +160,14 @@ impl Probe {
         let landlock = self.landlock_abi.is_some();
         let plan = match (mode, &self.bwrap) {
             (HostSandboxMode::Off, _) => SandboxPlan::Off,
-            (HostSandboxMode::Landlock, _) if landlock => SandboxPlan::Landlock { write },
+            (HostSandboxMode::Landlock | HostSandboxMode::Auto, _) if landlock => {
+                SandboxPlan::Landlock { write }
+            }
             (HostSandboxMode::Landlock, _) => return Err(SandboxError::NoLandlock),
-            (HostSandboxMode::Bwrap, Some(program)) => {
+            (HostSandboxMode::Bwrap | HostSandboxMode::Auto, Some(program)) => {
                 SandboxPlan::Bwrap { program: program.clone(), write }
             }
             (HostSandboxMode::Bwrap, None) => return Err(SandboxError::NoBwrap),
-            (HostSandboxMode::Auto, _) if landlock => SandboxPlan::Landlock { write },
-            (HostSandboxMode::Auto, Some(program)) => {
-                SandboxPlan::Bwrap { program: program.clone(), write }
-            }
             (HostSandboxMode::Auto, None) => SandboxPlan::Off,
         };
         let notice = (mode == HostSandboxMode::Auto && plan == SandboxPlan::Off)

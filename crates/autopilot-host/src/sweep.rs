@@ -1,9 +1,7 @@
 //! The sweep at startup: it ends the processes that an earlier controller left behind, and nobody
 //! else's.
 //!
-//! A process is ours by the exact environment entry it was started with, or by a recorded (pid,
-//! start time). Start times count from boot, so a record from before a reboot is not to be used:
-//! the caller keeps the boot id beside it ([`boot_id`]).
+//! A process is ours by the exact environment entry it was started with.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,15 +14,6 @@ const SWEEP_TIME_MAX: Duration = Duration::from_secs(10);
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The traces by which our processes are recognised.
-#[derive(Debug, Clone, Default)]
-pub struct Traces {
-    /// Environment entries, `NAME=value`, matched whole.
-    pub markers: Vec<String>,
-    /// Processes that were recorded when they were started.
-    pub recorded: Vec<ProcessIdentity>,
-}
-
 /// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
@@ -34,14 +23,14 @@ pub struct Swept {
     pub left: BTreeSet<ProcessIdentity>,
 }
 
-/// Kills the processes that the traces lead to, with all descendants, until two passes find
-/// nothing.
-pub fn sweep(traces: &Traces) -> Swept {
+/// Kills the processes that were started with one of these environment entries (`NAME=value`), with
+/// all descendants, until two passes find nothing.
+pub fn sweep(markers: &[String]) -> Swept {
     let started = Instant::now();
     let mut swept = Swept::default();
     let mut empty_passes = 0;
     while empty_passes < 2 {
-        let found = find(traces);
+        let found = find(markers);
         if found.is_empty() {
             empty_passes += 1;
         } else if started.elapsed() > SWEEP_TIME_MAX {
@@ -50,28 +39,18 @@ pub fn sweep(traces: &Traces) -> Swept {
             break;
         } else {
             empty_passes = 0;
-            swept.killed.extend(kill_round(|| find(traces)));
+            swept.killed.extend(kill_round(|| find(markers)));
         }
         std::thread::sleep(PAUSE);
     }
     swept
 }
 
-/// Returns the id of this boot of the machine.
-pub fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
-}
-
-fn find(traces: &Traces) -> Vec<Process> {
+fn find(markers: &[String]) -> Vec<Process> {
     let table = proc::all();
     let spared = spared(&table);
     let is_ours = |process: &Process| {
-        traces.recorded.contains(&process.id)
-            || traces
-                .markers
-                .iter()
-                .any(|marker| proc::has_marker(process.id.pid, marker.as_bytes()))
+        markers.iter().any(|marker| proc::has_marker(process.id.pid, marker.as_bytes()))
     };
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -132,21 +111,19 @@ mod tests {
         let marker = unique("tree");
         let script = "trap '' TERM; env -i sleep 100 & echo ready; while :; do sleep 1; done";
         let mut child = start(&marker, script);
-        let swept = sweep(&Traces { markers: vec![marker], recorded: vec![] });
+        let swept = sweep(&[marker]);
         assert!(swept.killed.len() >= 2 && swept.left.is_empty(), "{swept:?}");
         assert_eq!(child.wait().unwrap().code(), None);
     }
 
     #[test]
-    fn p14_only_the_exact_marker_and_the_exact_record_count() {
+    fn p14_only_the_exact_marker_counts() {
         let marker = unique("exact");
         let mut child = start(&format!("{marker}1"), "echo ready; sleep 100; :");
         let id = proc::read(i32::try_from(child.id()).unwrap()).unwrap().id;
-        let earlier = ProcessIdentity { start_time: id.start_time - 1, ..id };
-        let traces = Traces { markers: vec![marker], recorded: vec![earlier] };
-        assert_eq!(sweep(&traces), Swept::default());
+        assert_eq!(sweep(std::slice::from_ref(&marker)), Swept::default());
         assert!(child.try_wait().unwrap().is_none());
-        let swept = sweep(&Traces { markers: vec![], recorded: vec![id] });
+        let swept = sweep(&[format!("{marker}1")]);
         assert!(swept.killed.contains(&id));
         child.wait().unwrap();
     }
@@ -157,12 +134,9 @@ mod tests {
         let parent = nix::unistd::getppid().as_raw();
         let spared = spared(&proc::all());
         assert!([us, parent, 1].iter().all(|pid| spared.contains(pid)));
-        let ids = [us, parent].map(|pid| proc::read(pid).unwrap().id).to_vec();
-        assert_eq!(find(&Traces { markers: vec![], recorded: ids[..1].to_vec() }), []);
-    }
-
-    #[test]
-    fn the_boot_has_a_name() {
-        assert_eq!(boot_id().unwrap().len(), 36);
+        // This process has every entry of its own environment.
+        let (name, value) = std::env::vars().next().unwrap();
+        let found = find(&[format!("{name}={value}")]);
+        assert!(found.iter().all(|process| !spared.contains(&process.id.pid)), "{found:?}");
     }
 }

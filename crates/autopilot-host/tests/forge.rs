@@ -5,6 +5,7 @@
 #[path = "forge/server.rs"]
 mod server;
 
+use autopilot_host::cause::chain;
 use autopilot_host::forge::{
     ForgeError, ForgeRequest, How, Published, PullRequestDraft, choose, publish,
 };
@@ -91,7 +92,37 @@ fn draft(text: &str) -> PullRequestDraft {
 }
 
 fn words(error: &ForgeError) -> String {
-    format!("{error}; {}", error.next_step())
+    format!("{}; {}", chain(error), error.next_step())
+}
+
+#[test]
+fn an_error_keeps_its_cause() {
+    use autopilot_host::forge::{AnswerError, SettingError};
+    use autopilot_host::git::CommandError;
+    use autopilot_host::web::NoAnswer;
+    use std::error::Error;
+    fn is<T: Error + 'static>(error: &ForgeError, kind: fn(&T) -> bool) -> bool {
+        error.source().and_then(|source| source.downcast_ref::<T>()).is_some_and(kind)
+    }
+    let failed = |place: &Place| place.publish_after(&draft("first"), &[]).unwrap_err();
+    let github = |api: &str| {
+        let variables = [("AUTOPILOT_FORGE_API", api), ("GH_TOKEN", TOKEN)];
+        Place::new("https://github.com/a/b", &variables)
+    };
+
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = failed(&github(&format!("http://{nobody}")));
+    assert!(is(&error, |cause: &NoAnswer| matches!(cause, NoAnswer::Http(_))), "{error:?}");
+    let error = failed(&github("ftp://x"));
+    assert!(is(&error, |cause| matches!(cause, SettingError::Protocol)), "{error:?}");
+    let forge = FakeForge::start(Flavour::Github);
+    forge.next(Fault::status(200, "{}"));
+    let error = failed(&Place::at(&forge, Flavour::Github));
+    assert!(is(&error, |cause| matches!(cause, AnswerError::NoList)), "{error:?}");
+    let place = github("https://x");
+    place.git(&["remote", "remove", "origin"]);
+    let error = failed(&place);
+    assert!(is(&error, |cause| matches!(cause, CommandError::Failed { .. })), "{error:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod server;
 
 use autopilot_host::model_api::{
-    ApiAddress, ApiAnswer, ApiDoor, ApiEvent, ApiFailure, ApiKind, ApiLimits, ApiQuestion,
+    ApiAddress, ApiAnswer, ApiClient, ApiEvent, ApiFailure, ApiKind, ApiLimits, ApiQuestion,
     ApiTokens, EarlierTurn, FailureKind, ask,
 };
 use serde_json::{Value, json};
@@ -90,8 +90,8 @@ fn ask_at(base: &str, key: Option<&str>, question: &ApiQuestion, limits: ApiLimi
     let address = ApiAddress::parse(base).unwrap();
     let began = Instant::now();
     let mut events = Vec::new();
-    let ended = ApiDoor::new(address, "MY_KEY", key, &[], None, limits)
-        .and_then(|door| ask(&door, question, &mut |event| events.push(event)));
+    let ended = ApiClient::new(address, "MY_KEY", key, &[], None, limits)
+        .and_then(|client| ask(&client, question, &mut |event| events.push(event)));
     let heard = Heard { events, ended, took: began.elapsed() };
     let all = format!("{:?} {:?}", heard.events, heard.ended);
     assert!(!all.contains(KEY), "the key is told: {all}");

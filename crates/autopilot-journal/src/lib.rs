@@ -23,4 +23,4 @@ pub use sqlite::check::{Health, RunHealth, SeqSpan, check};
 pub use sqlite::reader::SqliteReader;
 pub use sqlite::salvage::{Salvage, salvage};
 pub use sqlite::{SNAPSHOTS_KEPT_MAX, SqliteJournal};
-pub use writer::{Appender, NotTaken, Writer, WriterNotice};
+pub use writer::{Appender, Writer, WriterNotice};

@@ -5,10 +5,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::Migrations;
 
-use crate::entry::{JournalEntry, JournalRecord, Snapshot};
+use crate::entry::{JournalRecord, Snapshot};
 use crate::error::Error;
-use crate::journal::{Journal, JournalHistory};
-use crate::run::{JournalRun, LeaseClaim, NewRun, RunLease};
+use crate::journal::JournalHistory;
+use crate::run::JournalRun;
 
 mod append;
 pub mod check;
@@ -40,7 +40,7 @@ pub struct SqliteJournal {
 }
 
 /// An open database, with its path for messages.
-struct Store {
+pub struct Store {
     conn: Connection,
     path: Utf8PathBuf,
 }
@@ -123,31 +123,31 @@ impl Store {
 fn storage_error(path: &Utf8Path, operation: &'static str, source: rusqlite::Error) -> Error {
     use crate::StorageTrouble;
     use rusqlite::ErrorCode as Code;
-    let code = source.sqlite_error_code();
-    let is = |codes: &[Code]| code.is_some_and(|code| codes.contains(&code));
-    let trouble = if is(&[Code::DiskFull]) {
-        StorageTrouble::Full
-    } else if is(&[Code::SystemIoFailure]) {
-        StorageTrouble::Io
-    } else if is(&[Code::ReadOnly]) {
-        StorageTrouble::ReadOnly
-    } else if is(&[Code::DatabaseBusy, Code::DatabaseLocked]) {
-        StorageTrouble::Busy
-    } else if is(&[Code::DatabaseCorrupt, Code::NotADatabase]) {
-        StorageTrouble::Damaged
-    } else {
-        StorageTrouble::Other
+    let trouble = match source.sqlite_error_code() {
+        Some(Code::DiskFull) => StorageTrouble::Full,
+        Some(Code::SystemIoFailure) => StorageTrouble::Io,
+        Some(Code::ReadOnly) => StorageTrouble::ReadOnly,
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => StorageTrouble::Busy,
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StorageTrouble::Damaged,
+        Some(_) | None => StorageTrouble::Other,
     };
     Error::Storage { operation, journal: path.to_string(), trouble, source: source.into() }
 }
 
-impl JournalHistory for SqliteJournal {
+impl AsRef<Store> for SqliteJournal {
+    fn as_ref(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// Whoever has a database open reads it in the same way, whether it may also write or not.
+impl<T: AsRef<Store>> JournalHistory for T {
     fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error> {
-        self.store.runs(runs_max)
+        self.as_ref().runs(runs_max)
     }
 
     fn run(&self, id: &str) -> Result<Option<JournalRun>, Error> {
-        self.store.run(id)
+        self.as_ref().run(id)
     }
 
     fn read(
@@ -156,35 +156,14 @@ impl JournalHistory for SqliteJournal {
         from_seq: u64,
         records_max: usize,
     ) -> Result<Vec<JournalRecord>, Error> {
-        self.store.read(run, from_seq, records_max)
+        self.as_ref().read(run, from_seq, records_max)
     }
 
     fn snapshot(&self, run: &str, core_version: &str) -> Result<Option<Snapshot>, Error> {
-        self.store.snapshot(run, core_version)
+        self.as_ref().snapshot(run, core_version)
     }
 
     fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.store.blob(hash)
-    }
-}
-
-impl Journal for SqliteJournal {
-    fn create_run(&mut self, run: &NewRun) -> Result<(), Error> {
-        self.store.create_run(run)
-    }
-
-    fn take_lease(
-        &mut self,
-        run: &str,
-        holder: &str,
-        claim: LeaseClaim,
-        now_ms: i64,
-        expires_ms: i64,
-    ) -> Result<RunLease, Error> {
-        self.store.take_lease(run, holder, claim, now_ms, expires_ms)
-    }
-
-    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
-        self.store.commit(entries)
+        self.as_ref().blob(hash)
     }
 }

@@ -7,7 +7,7 @@
 //! again.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -24,15 +24,6 @@ pub enum WriterNotice {
     /// A commit has failed, which is reported once. Whether its entries are on the disk is unknown
     /// until the journal is opened again.
     Failed { error: Arc<Error> },
-}
-
-/// The reason why [`Appender::try_submit`] did not take an entry.
-#[derive(Debug)]
-pub enum NotTaken {
-    /// The queue is full; the entry is handed back.
-    QueueFull(JournalEntry),
-    /// The entry is too large, or the writer takes no more.
-    Refused(Error),
 }
 
 /// The owner of the writer thread. Dropping it closes it without reporting the result.
@@ -65,10 +56,11 @@ impl Writer {
         let queue_max = queue_max.max(1);
         let (sender, receiver) = sync_channel(queue_max);
         let failure = Arc::new(OnceLock::new());
-        let desk = Desk { journal, notify, failure: Arc::clone(&failure), group_max: queue_max };
+        let (failed, group_max) = (Arc::clone(&failure), queue_max);
+        let writer = WriterThread { journal, notify, failure: failed, group_max };
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || desk.serve(&receiver))
+            .spawn(move || writer.serve(&receiver))
             .map_err(|source| Error::WriterStart { source })?;
         Ok(Self { appender: Appender { queue: sender, failure }, thread: Some(thread) })
     }
@@ -106,19 +98,6 @@ impl Appender {
         self.queue.send(WriterMessage::Entry(entry)).map_err(|_gone| Error::Closed)
     }
 
-    /// Queues an entry as [`Self::submit`] does, but hands it back instead of waiting.
-    pub fn try_submit(&self, entry: JournalEntry) -> Result<(), NotTaken> {
-        self.check(&entry).map_err(NotTaken::Refused)?;
-        match self.queue.try_send(WriterMessage::Entry(entry)) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(WriterMessage::Entry(entry))) => Err(NotTaken::QueueFull(entry)),
-            Err(
-                TrySendError::Full(WriterMessage::Now(..) | WriterMessage::Close)
-                | TrySendError::Disconnected(_),
-            ) => Err(NotTaken::Refused(Error::Closed)),
-        }
-    }
-
     /// Commits the entries and returns when they, and all submitted before them, are durable.
     pub fn append_now(&self, entries: Vec<JournalEntry>) -> Result<(), Error> {
         entries.iter().try_for_each(|entry| self.check(entry))?;
@@ -141,7 +120,7 @@ impl Appender {
 }
 
 /// The part of the writer that runs on its thread.
-struct Desk {
+struct WriterThread {
     journal: Box<dyn Journal + Send>,
     notify: Box<dyn FnMut(WriterNotice) + Send>,
     failure: Arc<OnceLock<Arc<Error>>>,
@@ -158,7 +137,7 @@ struct CommitGroup {
     last: bool,
 }
 
-impl Desk {
+impl WriterThread {
     fn serve(mut self, queue: &Receiver<WriterMessage>) {
         while let Ok(first) = queue.recv() {
             let mut group = CommitGroup::default();

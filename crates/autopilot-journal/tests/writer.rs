@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use autopilot_journal::{
     Appender, Blob, Error, Journal, JournalEntry, JournalHistory, JournalRecord, JournalRun,
-    LeaseClaim, NewRun, NotTaken, RunLease, Snapshot, SqliteJournal, SqliteReader, Writer,
-    WriterNotice,
+    LeaseClaim, NewRun, RunLease, Snapshot, SqliteJournal, SqliteReader, Writer, WriterNotice,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
@@ -75,22 +74,25 @@ fn one_transaction_holds_no_more_than_queue_max_messages() {
 }
 
 #[test]
-fn a_full_queue_hands_the_entry_back() {
+fn a_full_queue_makes_its_producer_wait() {
     let store = Store::new(&["r"]);
     let (journal, gate) = Gated::new(store.open());
     let (writer, _told) = start(journal, 2);
     let appender = writer.appender();
     appender.submit(record("r", 1)).unwrap();
     gate.entered.recv().unwrap();
-    appender.try_submit(record("r", 2)).unwrap();
-    appender.try_submit(record("r", 3)).unwrap();
-    match appender.try_submit(record("r", 4)) {
-        Err(NotTaken::QueueFull(entry)) => assert_eq!(entry, record("r", 4)),
-        other => panic!("{other:?}"),
-    }
+    let (tell, queued) = channel();
+    let producer = std::thread::spawn(move || {
+        (2..=4).for_each(|seq| tell.send(appender.submit(record("r", seq)).map(|()| seq)).unwrap());
+    });
+    assert_eq!([queued.recv().unwrap().unwrap(), queued.recv().unwrap().unwrap()], [2, 3]);
+    let fourth = queued.recv_timeout(std::time::Duration::from_millis(100));
+    assert!(fourth.is_err(), "a queue of two took a third entry: {fourth:?}");
     gate.open();
+    assert_eq!(queued.recv().unwrap().unwrap(), 4);
+    producer.join().unwrap();
     writer.close().unwrap();
-    assert_eq!(store.reader().run("r").unwrap().unwrap().last_seq, 3);
+    assert_eq!(store.reader().run("r").unwrap().unwrap().last_seq, 4);
 }
 
 #[test]
@@ -165,10 +167,6 @@ fn a_lost_lease_fails_the_writer_once_and_for_good() {
     let Error::Refused { source } = &lost else { panic!("{lost}") };
     assert!(matches!(**source, Error::LostLease { given: 1, current: 2, .. }), "{source}");
     assert!(matches!(appender.submit(record("r", 2)), Err(Error::Refused { .. })));
-    assert!(matches!(
-        appender.try_submit(record("r", 2)),
-        Err(NotTaken::Refused(Error::Refused { .. }))
-    ));
     let current = JournalRecord { epoch: 2, ..bare("r", 2) };
     assert!(
         appender.append_now(vec![JournalEntry::Record(current)]).is_err(),

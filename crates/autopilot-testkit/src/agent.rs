@@ -423,8 +423,9 @@ fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer 
             .into_iter()
             .collect(),
         changed_lines: [(format!("src/{}.rs", task.name()), 1)].into(),
+        ..ReviewGround::default()
     };
-    answer.said(&weigh_issues(state.run.limits.review, &answer.issues, &ground))
+    answer.said(&weigh_issues(state.run.limits.review, &answer, &ground))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use autopilot_agents::openai::{
 };
 use autopilot_core::config;
 use autopilot_host::model_api::{
-    self, ApiAddress, ApiAnswer, ApiDoor, ApiEvent, ApiFailure, ApiKind, ApiLimits, ApiQuestion,
+    self, ApiAddress, ApiAnswer, ApiClient, ApiEvent, ApiFailure, ApiKind, ApiLimits, ApiQuestion,
     BASE_DEFAULT, EarlierTurn, FailureKind,
 };
 use autopilot_host::web::CERTIFICATES_VARIABLE;
@@ -53,18 +53,18 @@ fn ask(request: &ModelRequest, mouth: &mut Mouth) -> Result<ApiSaid, ApiFailed> 
                     local copy";
         return Err(failed(FailedBy::Session, text.to_owned()));
     }
-    let door = door(request)?;
-    if door.shows_key() {
-        let address = door.address();
+    let client = client(request)?;
+    if client.shows_key() {
+        let address = client.address();
         mouth
             .hear(ApiEvent::Notice(format!("the API key is sent to {address} without encryption")));
     }
-    let answer = model_api::ask(&door, &question(request), &mut |event| mouth.hear(event));
+    let answer = model_api::ask(&client, &question(request), &mut |event| mouth.hear(event));
     let ApiAnswer { id, stored, model } = answer.map_err(failure)?;
     Ok(ApiSaid::Done { session: ModelRequest::session_after(id.as_deref(), stored), model })
 }
 
-fn door(request: &ModelRequest) -> Result<ApiDoor, ApiFailed> {
+fn client(request: &ModelRequest) -> Result<ApiClient, ApiFailed> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let base = request.base_url.clone().or_else(|| variable(BASE_URL_VARIABLE));
     let base = base.as_deref().unwrap_or(BASE_DEFAULT);
@@ -75,27 +75,22 @@ fn door(request: &ModelRequest) -> Result<ApiDoor, ApiFailed> {
     let key_env = request.key_env.as_deref();
     let key = key_env.and_then(variable);
     let certificates = variable(CERTIFICATES_VARIABLE);
-    ApiDoor::new(
+    ApiClient::new(
         address,
         key_env.unwrap_or(config::API_KEY_ENV),
         key.as_deref(),
         &headers,
         certificates.as_deref(),
-        limits(request),
+        limits(),
     )
     .map_err(failure)
 }
 
-fn limits(request: &ModelRequest) -> ApiLimits {
-    let asked = &request.limits;
-    ApiLimits {
-        tries_max: asked.tries_max,
-        pause_max: Duration::from_millis(asked.pause_ms_max),
-        retry_time_max: Duration::from_millis(asked.retry_ms_max),
-        connect_time_max: Duration::from_millis(asked.connect_ms_max),
-        idle_time_max: Duration::from_millis(asked.idle_ms_max),
-        ..ApiLimits::default()
-    }
+/// The limits of the process. Longer waits are up to the engine: it knows of other tasks, other
+/// agents and the money.
+fn limits() -> ApiLimits {
+    let (pause_max, retry_time_max) = (Duration::from_secs(30), Duration::from_secs(5 * 60));
+    ApiLimits { pause_max, retry_time_max, ..ApiLimits::default() }
 }
 
 fn question(request: &ModelRequest) -> ApiQuestion {

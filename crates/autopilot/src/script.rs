@@ -47,7 +47,7 @@ fn play(args: &[OsString]) -> Result<u8, String> {
             prompt: &prompt,
         })
         .map_err(|error| in_script(&error))?;
-    for action in &actions {
+    for action in actions {
         if let Some(code) = act(action).map_err(|error| in_script(&error))? {
             return Ok(code);
         }
@@ -55,22 +55,36 @@ fn play(args: &[OsString]) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Does one action; returns the exit code if the action is to exit.
+/// Does one action and prints what is to be said of it; returns the exit code if the action is to
+/// exit.
 fn act(action: &Action) -> io::Result<Option<u8>> {
     match action {
-        Action::Write { path, content } => hand::write(Path::new(path), content)?,
-        Action::Append { path, content } => hand::append(Path::new(path), content)?,
-        Action::Delete { path } => hand::delete(Path::new(path))?,
-        Action::Run { command } => {
+        Action::Write(files) => {
+            files.iter().try_for_each(|(path, text)| hand::write(Path::new(path), text))?;
+        }
+        Action::Append(files) => {
+            files.iter().try_for_each(|(path, text)| hand::append(Path::new(path), text))?;
+        }
+        Action::Delete(path) => hand::delete(Path::new(path))?,
+        Action::Run(command) => {
             hand::shell(command)?;
         }
-        Action::Print(said) => terminal::put(&format!("{}\n", said.line())),
         Action::SleepMs(ms) => std::thread::sleep(Duration::from_millis(*ms)),
-        Action::Hang => loop {
+        Action::Hang(true) => loop {
             std::thread::park();
         },
-        Action::Exit { code } => return Ok(Some(*code)),
-        Action::Kill(signal) => hand::signal_self(signal.number())?,
+        Action::Exit(code) => return Ok(Some(*code)),
+        Action::Signal(signal) => hand::signal_self(signal.number())?,
+        Action::Hang(false)
+        | Action::Say(_)
+        | Action::Answer(_)
+        | Action::CostUsd(_)
+        | Action::Tokens(_)
+        | Action::Session(_)
+        | Action::Fail(_) => {}
+    }
+    for said in action.said() {
+        terminal::put(&format!("{}\n", said.line()));
     }
     Ok(None)
 }

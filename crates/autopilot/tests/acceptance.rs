@@ -140,12 +140,39 @@ fn under_the_evidence_gate_only_an_issue_that_cites_evidence_costs_a_round() {
         let stage = stage();
         stage.config("commands: { tests: sh test.sh }\ngates: { review: evidence }\n");
         stage.agents(&[&asks(message, line), BUILDS, APPROVES]);
-        stage.run_task().expect(0);
+        let ended = stage.run_task().expect(0);
         assert_eq!(stage.first_task()["iteration"], iterations, "{message}");
+        let set_aside = "the reviewer asked for changes: almost; none of its blocker and major";
+        assert_eq!(ended.out.contains(set_aside), line == 900, "{}", ended.out);
         let told = stage.run(&["show", "say-done"]).expect(0).said();
         let noted = "cites app.txt:900, which the change neither adds nor removes";
         assert_eq!(told.contains(noted), line == 900, "{told}");
     }
+}
+
+#[test]
+fn a_reviewer_may_cite_a_file_by_the_path_at_which_it_reads_it() {
+    let stage = stage();
+    let review = r##"#!/bin/sh
+cat > /dev/null
+[ "$AUTOPILOT_STEP" = review ] || { echo "# Cases"; exit; }
+if [ "$AUTOPILOT_ITERATION" = 1 ]; then
+    echo '{"verdict":"REQUEST_CHANGES","summary":"almost","issues":[{"severity":"blocker",
+        "message":"unsafe","fix":"change it","file":"'"$PWD"'/app.txt","line":2}]}'
+else
+    echo '{"verdict":"APPROVE","summary":"fine","issues":[]}'
+fi
+"##;
+    stage.write_program("review.sh", review);
+    stage.commit("A reviewer");
+    stage.write(
+        ".autopilot/config.yml",
+        "repo: { base_branch: main }\nbuilder: { mode: script, script: agents.yml }\n\
+         reviewer: { mode: command, command: ./review.sh }\ncommands: { tests: sh test.sh }\n\
+         gates: { review: evidence }\n",
+    );
+    stage.run_task().expect(0);
+    assert_eq!(stage.first_task()["iteration"], 2);
 }
 
 #[test]

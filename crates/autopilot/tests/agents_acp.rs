@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use autopilot_agents::{
     Access, Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings, Cause,
-    Conversation, ExitFacts, ExpectedLaunch, HeardLine, LaunchRequest, Network, OutputStream,
+    Conversation, ExitFacts, HeardLine, LaunchRequest, Network, OutputStream,
 };
 use autopilot_core::config::Mode;
 use autopilot_testkit::agents;
@@ -76,11 +76,11 @@ impl Scene {
         Scene { _folder: folder, repo, variables, server, agent }
     }
 
-    fn ask<'a>(&'a self, prompt: &'a str) -> LaunchRequest<'a> {
+    fn ask(&self, prompt: &str) -> LaunchRequest {
         LaunchRequest::new(prompt, &self.repo)
     }
 
-    fn run(&self, name: &str, ask: &LaunchRequest<'_>) -> Ran {
+    fn run(&self, name: &str, ask: &LaunchRequest) -> Ran {
         self.run_with(name, ask, |_| None)
     }
 
@@ -88,7 +88,7 @@ impl Scene {
     fn run_with(
         &self,
         name: &str,
-        ask: &LaunchRequest<'_>,
+        ask: &LaunchRequest,
         wish: impl FnMut(&Scene) -> Option<AgentMessage>,
     ) -> Ran {
         let plan = self.agent.launch(ask);
@@ -116,7 +116,7 @@ impl Scene {
         });
         let talk = Talk {
             repo: &self.repo,
-            conversation: self.agent.conversation(ExpectedLaunch::from(ask)),
+            conversation: self.agent.conversation(ask.clone()),
             stdin,
             events: Vec::new(),
             wrote: Vec::new(),
@@ -275,7 +275,7 @@ fn it_edits_with_its_own_tools() {
     assert_eq!(permissions(&ran), []);
     let usage = ran.ending.usage.unwrap();
     assert!(usage.tokens.input >= 100 && usage.tokens.output >= 20, "{usage:?}");
-    assert_eq!(ran.ending.odd, autopilot_agents::Odd::default());
+    assert_eq!(ran.ending.odd, autopilot_agents::OddLines::default());
     assert!(ran.ending.session.is_some());
 }
 
@@ -308,8 +308,10 @@ fn without_a_network_nothing_is_fetched_and_a_forbidden_tool_is_not_used() {
     let ran = scene.run("offline", &LaunchRequest { network: Network::Off, ..scene.ask("FETCH") });
     assert_eq!(permissions(&ran), [("webfetch", false)], "{:#?}", ran.events);
     let rules = ["bash(git push*)".to_owned()];
-    let ran =
-        scene.run("forbidden", &LaunchRequest { disallowed_tools: &rules, ..scene.ask("SHELL") });
+    let ran = scene.run(
+        "forbidden",
+        &LaunchRequest { disallowed_tools: rules.to_vec(), ..scene.ask("SHELL") },
+    );
     assert_eq!(permissions(&ran), [("bash", false)], "{:#?}", ran.events);
 }
 
@@ -354,7 +356,7 @@ fn a_session_goes_on_in_another_process_and_one_that_is_gone_is_noticed() {
     let scene = Scene::new(script);
     let first = scene.run("first", &scene.ask("REMEMBER the banana"));
     let session = first.ending.session.clone().unwrap();
-    let again = LaunchRequest { session: Some(&session), ..scene.ask("RECALL it") };
+    let again = LaunchRequest { session: Some(session.clone()), ..scene.ask("RECALL it") };
     let second = scene.run("loaded", &again);
     assert_eq!(second.ending.outcome, AgentOutcome::Success);
     assert_eq!(second.ending.session.as_deref(), Some(session.as_str()));
@@ -363,8 +365,10 @@ fn a_session_goes_on_in_another_process_and_one_that_is_gone_is_noticed() {
     let whole = requests.iter().rfind(|request| request.body["tools"].is_array()).unwrap();
     assert!(whole.body["messages"].to_string().contains("REMEMBER the banana"));
 
-    let gone =
-        LaunchRequest { session: Some("ses_00000000ffffAAAAAAAAAAAAAA"), ..scene.ask("RECALL it") };
+    let gone = LaunchRequest {
+        session: Some("ses_00000000ffffAAAAAAAAAAAAAA".into()),
+        ..scene.ask("RECALL it")
+    };
     let ran = scene.run("unknown-session", &gone);
     let is_lost = matches!(ran.ending.outcome, AgentOutcome::Broke { cause: Cause::Session, .. });
     assert!(is_lost, "{:?}", ran.ending.outcome);
@@ -385,12 +389,16 @@ fn files_go_through_us_where_that_is_offered() {
 #[test]
 fn a_model_it_does_not_have_is_never_replaced_by_another() {
     let scene = Scene::new(Script::new().when("HELLO", [Turn::say("Hello.")]));
-    let ran =
-        scene.run("model", &LaunchRequest { model: Some("scripted/model"), ..scene.ask("HELLO") });
+    let ran = scene.run(
+        "model",
+        &LaunchRequest { model: Some("scripted/model".into()), ..scene.ask("HELLO") },
+    );
     assert_eq!(ran.ending.outcome, AgentOutcome::Success, "{:#?}", ran.events);
     let asked = scene.server.requests().len();
-    let ran = scene
-        .run("no-model", &LaunchRequest { model: Some("scripted/none"), ..scene.ask("HELLO") });
+    let ran = scene.run(
+        "no-model",
+        &LaunchRequest { model: Some("scripted/none".into()), ..scene.ask("HELLO") },
+    );
     let is_model = matches!(ran.ending.outcome, AgentOutcome::Broke { cause: Cause::Model, .. });
     assert!(is_model, "{:?}", ran.ending.outcome);
     assert_eq!(scene.server.requests().len(), asked, "nothing was asked of a model");

@@ -23,7 +23,7 @@ fn claude() -> Agent {
     turn::agent("claude_code_cli", &agents::claude())
 }
 
-fn run(ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
+fn run(ask: &LaunchRequest, variables: &Variables) -> Ran {
     turn::run(&claude(), ask, variables)
 }
 
@@ -190,11 +190,11 @@ fn what_is_not_allowed_is_denied_and_the_run_goes_on() {
     let edit = ["Read".to_owned(), "Edit".to_owned(), "Write".to_owned()];
     for ask in [
         LaunchRequest::new("SHELL", &repo),
-        LaunchRequest { allowed_tools: &edit, ..LaunchRequest::new("OUTSIDE", &repo) },
+        LaunchRequest { allowed_tools: edit.to_vec(), ..LaunchRequest::new("OUTSIDE", &repo) },
         LaunchRequest { access: Access::Read, ..LaunchRequest::new("WRITE", &repo) },
     ] {
         let ran = run(&ask, &variables);
-        seen += &format!("{}\n{}\n", row(ask.prompt, &ran, &server), events(&ran, &place));
+        seen += &format!("{}\n{}\n", row(&ask.prompt, &ran, &server), events(&ran, &place));
     }
     insta::assert_snapshot!(seen, @r#"
     SHELL: exit 0, success: tried
@@ -214,7 +214,10 @@ fn what_is_not_allowed_is_denied_and_the_run_goes_on() {
     "#);
     assert!(!repo.join("made.txt").exists() && !place.path().join("outside.txt").exists());
     let tools = ["Bash(python3 *)".to_owned()];
-    run(&LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("SHELL", &repo) }, &variables);
+    run(
+        &LaunchRequest { allowed_tools: tools.to_vec(), ..LaunchRequest::new("SHELL", &repo) },
+        &variables,
+    );
     assert!(repo.join("made.txt").exists());
 }
 
@@ -227,7 +230,7 @@ fn sessions_go_on_and_are_missed() {
     let first = run(&LaunchRequest::new("FIRST", &repo), &variables);
     let id = first.ending.session.clone().unwrap();
     let second = run(
-        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("SECOND", &repo) },
+        &LaunchRequest { session: Some(id.clone()), ..LaunchRequest::new("SECOND", &repo) },
         &variables,
     );
     assert_eq!(second.ending.session.as_deref(), Some(id.as_str()));
@@ -241,7 +244,7 @@ fn sessions_go_on_and_are_missed() {
 
     for id in ["0dca3a5f-7a4e-4f07-a3c9-0d1fb83ca4c4", "no-such-name"] {
         let lost = run(
-            &LaunchRequest { session: Some(id), ..LaunchRequest::new("SECOND", &repo) },
+            &LaunchRequest { session: Some(id.into()), ..LaunchRequest::new("SECOND", &repo) },
             &variables,
         );
         let outcome = lost.ending.outcome;
@@ -264,7 +267,7 @@ fn an_answer_by_schema_is_given_left_out_or_never_right() {
     let json = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}"#;
     let mut rows = String::new();
     for prompt in ["CALLED", "PROSE", "WRONG"] {
-        let schema = Some(LaunchSchema { path: &path, json });
+        let schema = Some(LaunchSchema { path: path.clone(), json: json.to_owned() });
         let ran = run(
             &LaunchRequest { schema, access: Access::Read, ..LaunchRequest::new(prompt, &repo) },
             &variables,
@@ -293,8 +296,8 @@ fn limits_of_ours_and_a_start_that_fails_are_named() {
     for (name, ask, variables) in [
         ("turns", LaunchRequest { max_turns: Some(1), ..work.clone() }, &variables),
         ("budget", LaunchRequest { max_usd: Some(0.01), ..work.clone() }, &variables),
-        ("flag", LaunchRequest { args: &flag, ..work.clone() }, &variables),
-        ("file", LaunchRequest { args: &file, ..work.clone() }, &variables),
+        ("flag", LaunchRequest { args: flag.to_vec(), ..work.clone() }, &variables),
+        ("file", LaunchRequest { args: file.to_vec(), ..work.clone() }, &variables),
         ("nobody", work.clone(), &anonymous),
     ] {
         let ran = run(&ask, variables);
@@ -322,8 +325,8 @@ fn servers_of_tools_are_called_and_one_that_does_not_start_is_noticed() {
     let servers = [turn::echo_server(), turn::dead_server()];
     let tools = ["mcp__echo".to_owned()];
     let ask = LaunchRequest {
-        mcp_servers: &servers,
-        allowed_tools: &tools,
+        mcp_servers: servers.to_vec(),
+        allowed_tools: tools.to_vec(),
         ..LaunchRequest::new("WORK", &repo)
     };
     insta::assert_snapshot!(events(&run(&ask, &variables), &place), @r#"
@@ -358,7 +361,7 @@ fn a_signal_ends_the_run_and_the_session_can_go_on() {
         rows += &format!("{}\n", row(name, &ran, &server));
     }
     let tools = ["Bash".to_owned()];
-    let ask = LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("TOOL", &repo) };
+    let ask = LaunchRequest { allowed_tools: tools.to_vec(), ..LaunchRequest::new("TOOL", &repo) };
     let ran = turn::run_while(&claude(), &ask, &variables, |pid, _| {
         turn::wait_for_file(&repo.join("begun"));
         turn::signal(pid, Signal::SIGKILL);
@@ -366,7 +369,7 @@ fn a_signal_ends_the_run_and_the_session_can_go_on() {
     rows += &format!("{}\n", row("KILL while a tool runs", &ran, &server));
     let id = ran.ending.session.unwrap();
     let again = run(
-        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("AFTER", &repo) },
+        &LaunchRequest { session: Some(id.clone()), ..LaunchRequest::new("AFTER", &repo) },
         &variables,
     );
     rows += &row("after it", &again, &server);
@@ -394,7 +397,7 @@ fn a_person_is_heard_while_it_works() {
         });
     assert_eq!(ran.ending.outcome, AgentOutcome::Interrupted);
     let tools = ["Bash".to_owned()];
-    let ask = LaunchRequest { allowed_tools: &tools, ..LaunchRequest::new("WORK", &repo) };
+    let ask = LaunchRequest { allowed_tools: tools.to_vec(), ..LaunchRequest::new("WORK", &repo) };
     let ran = turn::run_while(&claude(), &ask, &variables, |_, ear| {
         turn::wait_for_file(&repo.join("begun"));
         ear.wish(AgentMessage::Message("MORE, please".into()));

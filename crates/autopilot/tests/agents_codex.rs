@@ -21,7 +21,7 @@ fn codex() -> Agent {
     turn::agent("codex_cli", &agents::codex())
 }
 
-fn run(ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
+fn run(ask: &LaunchRequest, variables: &Variables) -> Ran {
     turn::run(&codex(), ask, variables)
 }
 
@@ -175,7 +175,7 @@ fn threads_go_on_and_are_missed() {
     let first = run(&LaunchRequest::new("FIRST", &repo), &variables);
     let id = first.ending.session.clone().unwrap();
     let second = run(
-        &LaunchRequest { session: Some(&id), ..LaunchRequest::new("SECOND", &repo) },
+        &LaunchRequest { session: Some(id.clone()), ..LaunchRequest::new("SECOND", &repo) },
         &variables,
     );
     assert_eq!(second.ending.session.as_deref(), Some(id.as_str()));
@@ -189,7 +189,7 @@ fn threads_go_on_and_are_missed() {
     // The second starts a new thread and says that all is well.
     for (id, code) in [("0dca3a5f-7a4e-4f07-a3c9-0d1fb83ca4c4", 1), ("no-such-name", 0)] {
         let lost = run(
-            &LaunchRequest { session: Some(id), ..LaunchRequest::new("SECOND", &repo) },
+            &LaunchRequest { session: Some(id.into()), ..LaunchRequest::new("SECOND", &repo) },
             &variables,
         );
         let outcome = lost.ending.outcome;
@@ -212,7 +212,7 @@ fn a_schema_is_asked_for_and_not_enforced() {
     let json = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}"#;
     let mut rows = String::new();
     for prompt in ["JSON", "PROSE"] {
-        let schema = Some(LaunchSchema { path: &path, json });
+        let schema = Some(LaunchSchema { path: path.clone(), json: json.to_owned() });
         let ran = run(
             &LaunchRequest { schema, access: Access::Read, ..LaunchRequest::new(prompt, &repo) },
             &variables,
@@ -238,10 +238,10 @@ fn a_start_that_fails_is_named() {
     let work = LaunchRequest::new("WORK", &repo);
     let mut rows = String::new();
     for (name, ask) in [
-        ("flag", LaunchRequest { args: &flag, ..work.clone() }),
-        ("provider", LaunchRequest { args: &provider, ..work.clone() }),
-        ("server of tools", LaunchRequest { mcp_servers: &servers, ..work.clone() }),
-        ("model unknown to it", LaunchRequest { model: Some("unheard-of"), ..work.clone() }),
+        ("flag", LaunchRequest { args: flag.to_vec(), ..work.clone() }),
+        ("provider", LaunchRequest { args: provider.to_vec(), ..work.clone() }),
+        ("server of tools", LaunchRequest { mcp_servers: servers.to_vec(), ..work.clone() }),
+        ("model unknown to it", LaunchRequest { model: Some("unheard-of".into()), ..work.clone() }),
     ] {
         let ran = run(&ask, &variables);
         rows += &format!("{}\n", row(name, &ran, &server));
@@ -262,7 +262,10 @@ fn servers_of_tools_are_called() {
     let (place, _server, variables) = stage(script);
     let servers = [turn::echo_server()];
     let ran = run(
-        &LaunchRequest { mcp_servers: &servers, ..LaunchRequest::new("WORK", &place.repo()) },
+        &LaunchRequest {
+            mcp_servers: servers.to_vec(),
+            ..LaunchRequest::new("WORK", &place.repo())
+        },
         &variables,
     );
     insta::assert_snapshot!(events(&ran, &place), @r#"
@@ -296,7 +299,7 @@ fn a_signal_ends_the_run_and_the_thread_can_go_on() {
         rows += &format!("{}\n", row(name, &ran, &server));
         let id = ran.ending.session.unwrap();
         let again = run(
-            &LaunchRequest { session: Some(&id), ..LaunchRequest::new("AFTER", &repo) },
+            &LaunchRequest { session: Some(id.clone()), ..LaunchRequest::new("AFTER", &repo) },
             &variables,
         );
         assert_eq!(again.ending.outcome, AgentOutcome::Success, "{name}");

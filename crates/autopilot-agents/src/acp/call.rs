@@ -2,39 +2,45 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::place::{FILES_MAX, NamedPlaces};
 use crate::event::{self, AgentEvent, ChangeKind};
+use crate::jsonl::{items_of, text_of};
 
 /// The number of open calls that are remembered.
 pub(super) const CALLS_MAX: usize = 256;
 
+/// The calls that have not ended yet.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: VecDeque<ToolCall>,
 }
 
-#[derive(Debug, Default)]
+/// One call, as far as the agent has described it.
+#[derive(Debug, Clone, Default)]
 pub(super) struct ToolCall {
-    id: String,
+    pub(super) id: String,
     pub(super) name: String,
+    /// The protocol's kind of the tool: read, edit, delete, move, search, execute, think, fetch, …
     pub(super) kind: String,
+    /// The command, the file or the address.
     pub(super) what: String,
     /// The files on which the call acts, as far as the agent lists them.
     pub(super) places: Vec<String>,
     /// The files that the call's input names.
-    named: NamedPlaces,
-    diffs: Vec<(String, ChangeKind)>,
-    is_new_file: bool,
-    is_announced: bool,
+    pub(super) named: NamedPlaces,
+    /// The files of which the call shows a difference.
+    pub(super) diffs: Vec<(String, ChangeKind)>,
+    pub(super) is_new_file: bool,
+    pub(super) is_announced: bool,
 }
 
 impl Calls {
     /// Takes a `tool_call` or `tool_call_update`.
     pub(super) fn updated(&mut self, update: &Value) -> Vec<AgentEvent> {
         let mut call = self.learn(update);
-        let status = update["status"].as_str().unwrap_or("");
+        let status = text_of(&update["status"]);
         let ended = matches!(status, "completed" | "failed");
         let mut events = Vec::new();
         if ended || !call.what.is_empty() || status == "in_progress" {
@@ -54,22 +60,15 @@ impl Calls {
     }
 
     /// Returns the call for which a permission is asked; it may not have been announced before.
-    pub(super) fn asked(&mut self, tool_call: &Value) -> (PermissionRequest, Option<AgentEvent>) {
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (ToolCall, Option<AgentEvent>) {
         let mut call = self.learn(tool_call);
         let event = call.announce();
-        let asked = PermissionRequest {
-            name: call.name.clone(),
-            kind: call.kind.clone(),
-            what: call.what.clone(),
-            places: call.places.clone(),
-            named: call.judged(),
-        };
-        self.keep(call);
-        (asked, event)
+        self.keep(call.clone());
+        (call, event)
     }
 
     fn learn(&mut self, update: &Value) -> ToolCall {
-        let id = update["toolCallId"].as_str().unwrap_or("");
+        let id = text_of(&update["toolCallId"]);
         let at = self.open.iter().position(|call| call.id == id);
         let mut call = at.and_then(|at| self.open.remove(at)).unwrap_or_default();
         call.id = id.to_owned();
@@ -85,17 +84,6 @@ impl Calls {
     }
 }
 
-/// A call for which a permission is asked.
-#[derive(Debug)]
-pub(super) struct PermissionRequest {
-    pub name: String,
-    pub kind: String,
-    pub what: String,
-    pub places: Vec<String>,
-    /// The files that the input names, and those of which the call shows a difference.
-    pub named: NamedPlaces,
-}
-
 impl ToolCall {
     fn learn(&mut self, update: &Value) {
         if let Some(kind) = update["kind"].as_str() {
@@ -105,25 +93,24 @@ impl ToolCall {
             self.name = name.to_owned();
         }
         let input = &update["rawInput"];
-        let title = update["title"].as_str().unwrap_or("");
+        let has_input = input.as_object().is_some_and(|input| !input.is_empty());
         // A call that has only begun may have no more than a stock phrase for a title.
-        let is_vague = update["status"] == "pending" && input.as_object().is_none_or(Map::is_empty);
-        let title = if is_vague { "" } else { title };
+        let is_vague = update["status"] == "pending" && !has_input;
+        let title = if is_vague { "" } else { text_of(&update["title"]) };
         let what = telling(input).unwrap_or_else(|| event::summary(title));
         if !what.is_empty() && what != self.name {
             self.what = what;
-        } else if self.what.is_empty() && update["sessionUpdate"] == "tool_call_update" {
-            let has_input = input.as_object().is_some_and(|input| !input.is_empty());
-            self.what = if has_input { event::summary(&input.to_string()) } else { String::new() };
+        } else if self.what.is_empty() && has_input && update["sessionUpdate"] == "tool_call_update"
+        {
+            self.what = event::summary(&input.to_string());
         }
         self.learn_files(update);
     }
 
     fn learn_files(&mut self, update: &Value) {
         self.named.learn(&update["rawInput"]);
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        for place in list(&update["locations"]) {
-            let path = place["path"].as_str().unwrap_or("").to_owned();
+        for place in items_of(&update["locations"]) {
+            let path = text_of(&place["path"]).to_owned();
             if path.is_empty() || self.places.contains(&path) {
                 continue;
             }
@@ -133,8 +120,8 @@ impl ToolCall {
             }
             self.places.push(path);
         }
-        for diff in list(&update["content"]).iter().filter(|item| item["type"] == "diff") {
-            let path = diff["path"].as_str().unwrap_or("").to_owned();
+        for diff in items_of(&update["content"]).iter().filter(|item| item["type"] == "diff") {
+            let path = text_of(&diff["path"]).to_owned();
             let known = self.diffs.iter().any(|(seen, _)| *seen == path);
             if known || path.is_empty() {
                 continue;
@@ -143,18 +130,12 @@ impl ToolCall {
                 self.named.is_cut = true;
                 break;
             }
-            let was_empty = diff["oldText"].as_str().unwrap_or("").is_empty();
-            self.diffs
-                .push((path, if was_empty { ChangeKind::Added } else { ChangeKind::Modified }));
+            let is_new = text_of(&diff["oldText"]).is_empty();
+            let kind = if is_new { ChangeKind::Added } else { ChangeKind::Modified };
+            self.diffs.push((path, kind));
         }
         // One agent sends no difference for a file that it writes whole.
         self.is_new_file |= update["rawOutput"]["metadata"]["exists"] == false;
-    }
-
-    fn judged(&self) -> NamedPlaces {
-        let mut named = self.named.clone();
-        named.changed = self.diffs.iter().map(|(path, _)| path.clone()).collect();
-        named
     }
 
     fn announce(&mut self) -> Option<AgentEvent> {
@@ -209,21 +190,18 @@ fn telling(input: &Value) -> Option<String> {
         "skill",
         "prompt",
     ];
-    let words = |value: &Value| match value.as_array() {
-        Some(list) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            Some(words.join(" "))
-        }
-        None => value.as_str().map(str::to_owned),
+    let words = |list: &Vec<Value>| {
+        let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+        words.join(" ")
     };
-    let word = KEYS.iter().find_map(|key| words(&input[*key]));
+    let text = |value: &Value| value.as_array().map(words).or(value.as_str().map(str::to_owned));
+    let word = KEYS.iter().find_map(|key| text(&input[*key]));
     word.map(|word| event::summary(&word)).filter(|word| !word.is_empty())
 }
 
 fn output(update: &Value) -> String {
-    let items = update["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let texts: Vec<&str> =
-        items.iter().filter_map(|item| item["content"]["text"].as_str()).collect();
+    let items = items_of(&update["content"]).iter();
+    let texts: Vec<&str> = items.filter_map(|item| item["content"]["text"].as_str()).collect();
     if !texts.is_empty() {
         let text = texts.join("\n");
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));

@@ -7,7 +7,9 @@
 use serde_json::Value;
 
 use crate::event::{AgentUsage, Scope, TokenCount};
+use crate::jsonl::items_of;
 
+/// The largest of all reports so far.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     /// The tokens of the prompts that were answered.
@@ -22,13 +24,14 @@ impl Count {
     /// Takes the result of a prompt.
     pub(super) fn prompted(&mut self, result: &Value) {
         let quota = &result["_meta"]["quota"];
-        let models = quota["model_usage"].as_array().map_or(&[][..], Vec::as_slice);
-        let models = models.iter().map(|model| tokens(&model["token_count"]));
+        let models =
+            items_of(&quota["model_usage"]).iter().map(|model| tokens(&model["token_count"]));
         let said = [
             tokens(&result["usage"]),
             tokens(&quota["token_count"]),
             models.fold(TokenCount::default(), TokenCount::plus),
         ];
+        let most = |a: TokenCount, b| a.with(b, u64::max);
         self.prompts = self.prompts.plus(said.into_iter().fold(TokenCount::default(), most));
     }
 
@@ -75,14 +78,6 @@ fn tokens(said: &Value) -> TokenCount {
     // The excess of the total over both was spent on reasoning, which is billed as output.
     let total = figure(&["totalTokens", "total_tokens"]);
     TokenCount { input, output: output.max(total.saturating_sub(input)), cached }
-}
-
-fn most(a: TokenCount, b: TokenCount) -> TokenCount {
-    TokenCount {
-        input: a.input.max(b.input),
-        output: a.output.max(b.output),
-        cached: a.cached.max(b.cached),
-    }
 }
 
 #[cfg(test)]

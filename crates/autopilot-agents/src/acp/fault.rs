@@ -25,9 +25,11 @@ pub(super) fn outcome(at: At, error: &RpcError) -> AgentOutcome {
         text: &why,
     };
     let trouble = match (error.code, classify(facts)) {
-        (rpc::RESOURCE_NOT_FOUND, _) => Some(AgentTrouble::Session),
-        (rpc::AUTH_REQUIRED, None | Some(AgentTrouble::Request)) => Some(AgentTrouble::Auth),
-        (_, None) if is_lost_session(&why) => Some(AgentTrouble::Session),
+        (rpc::RESOURCE_NOT_FOUND, _) => Some(AgentTrouble::Broke(Cause::Session)),
+        (rpc::AUTH_REQUIRED, None | Some(AgentTrouble::Broke(Cause::Request))) => {
+            Some(AgentTrouble::Auth)
+        }
+        (_, None) if is_lost_session(&why) => Some(AgentTrouble::Broke(Cause::Session)),
         (_, trouble) => trouble,
     };
     if let Some(trouble) = trouble {

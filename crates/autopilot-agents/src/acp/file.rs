@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::permit::is_inside;
 use super::rpc;
-use crate::agent::ExpectedLaunch;
 use crate::conversation::Act;
-use crate::launch::Access;
+use crate::launch::{Access, LaunchRequest};
 
 /// The number of reads and writes that may be open at once.
 const WAITING_MAX: usize = 64;
@@ -27,32 +26,30 @@ enum FileAccess {
 }
 
 /// The capability that the agent is offered.
-pub(super) fn offered(expected: &ExpectedLaunch) -> Value {
-    let writes = expected.fs && expected.access != Access::Read;
-    json!({ "readTextFile": expected.fs, "writeTextFile": writes })
+pub(super) fn offered(launch: &LaunchRequest) -> Value {
+    let writes = launch.fs && launch.access != Access::Read;
+    json!({ "readTextFile": launch.fs, "writeTextFile": writes })
 }
 
 impl Files {
     /// Takes a request of `fs/…`; returns the act, or the line that refuses it.
     pub(super) fn asked(
         &mut self,
-        expected: &ExpectedLaunch,
+        launch: &LaunchRequest,
         id: &Value,
         method: &str,
         params: &Value,
     ) -> Act {
         let refuse = |code, why: &str| Act::Say(rpc::error(id, code, why));
-        let kind = match (method, expected.access) {
-            ("fs/read_text_file", _) if expected.fs => FileAccess::Read,
-            ("fs/write_text_file", Access::Edit | Access::Unsafe) if expected.fs => {
-                FileAccess::Write
-            }
+        let kind = match (method, launch.access) {
+            ("fs/read_text_file", _) if launch.fs => FileAccess::Read,
+            ("fs/write_text_file", Access::Edit | Access::Unsafe) if launch.fs => FileAccess::Write,
             _ => return refuse(rpc::METHOD_NOT_FOUND, "file access is not offered"),
         };
         let Some(path) = params["path"].as_str() else {
             return refuse(rpc::INVALID_PARAMS, "the path is missing");
         };
-        if !is_inside(&expected.cwd, path) {
+        if !is_inside(&launch.cwd, path) {
             return refuse(rpc::INVALID_PARAMS, &format!("{path} is outside the worktree"));
         }
         if self.waiting.len() == WAITING_MAX {
@@ -60,7 +57,7 @@ impl Files {
         }
         self.last += 1;
         self.waiting.insert(self.last, (id.clone(), kind));
-        let path = expected.cwd.join(path).into_string();
+        let path = launch.cwd.join(path).into_string();
         let number = |name: &str| params[name].as_u64().and_then(|n| u32::try_from(n).ok());
         match kind {
             FileAccess::Read => Act::ReadFile {
@@ -98,24 +95,19 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchRequest;
 
-    fn expected(access: Access, fs: bool) -> ExpectedLaunch {
-        ExpectedLaunch::from(&LaunchRequest {
-            access,
-            fs,
-            ..LaunchRequest::new("", "/slot".into())
-        })
+    fn launch(access: Access, fs: bool) -> LaunchRequest {
+        LaunchRequest { access, fs, ..LaunchRequest::new("", "/slot".into()) }
     }
 
-    fn asked(expected: &ExpectedLaunch, method: &str, path: &str) -> Act {
+    fn asked(launch: &LaunchRequest, method: &str, path: &str) -> Act {
         let params = json!({ "path": path, "line": 3, "limit": 2, "content": "x" });
-        Files::default().asked(expected, &json!(0), method, &params)
+        Files::default().asked(launch, &json!(0), method, &params)
     }
 
     #[test]
     fn files_are_those_of_the_worktree() {
-        let builder = expected(Access::Edit, true);
+        let builder = launch(Access::Edit, true);
         let read = asked(&builder, "fs/read_text_file", "/slot/a");
         let whole = Act::ReadFile {
             id: 1,
@@ -135,8 +127,8 @@ mod tests {
     #[test]
     fn only_what_is_offered_is_done() {
         let not_found = |act: &Act| matches!(act, Act::Say(line) if line.contains("-32601"));
-        assert!(not_found(&asked(&expected(Access::Edit, false), "fs/read_text_file", "/slot/a")));
-        let reader = expected(Access::Read, true);
+        assert!(not_found(&asked(&launch(Access::Edit, false), "fs/read_text_file", "/slot/a")));
+        let reader = launch(Access::Read, true);
         assert!(not_found(&asked(&reader, "fs/write_text_file", "/slot/a")));
         assert!(!not_found(&asked(&reader, "fs/read_text_file", "/slot/a")));
         assert_eq!(offered(&reader), json!({ "readTextFile": true, "writeTextFile": false }));
@@ -144,7 +136,7 @@ mod tests {
 
     #[test]
     fn each_request_is_answered_once_and_a_missing_file_says_so() {
-        let builder = expected(Access::Edit, true);
+        let builder = launch(Access::Edit, true);
         let mut files = Files::default();
         let path = json!({ "path": "/slot/a" });
         for id in ["a", "b", "c"] {
@@ -160,7 +152,7 @@ mod tests {
 
     #[test]
     fn only_so_many_wait() {
-        let builder = expected(Access::Edit, true);
+        let builder = launch(Access::Edit, true);
         let mut files = Files::default();
         let path = json!({ "path": "/slot/a" });
         for id in 0..WAITING_MAX {

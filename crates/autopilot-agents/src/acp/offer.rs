@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::ExpectedLaunch;
-use crate::launch::{Access, LaunchSandbox};
+use crate::jsonl::{items_of, text_of};
+use crate::launch::{Access, LaunchRequest, LaunchSandbox};
 
 /// One request that changes a setting, to be sent before the prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,8 @@ pub(super) struct WantedSettings {
 /// The modes of an agent with a sandbox of its own, in the order of preference.
 ///
 /// Codex's sandbox does not work inside ours: every tool call would fail, and the turn succeed.
-fn modes(expected: &ExpectedLaunch) -> &'static [&'static str] {
-    match (expected.sandbox, expected.access) {
+fn modes(launch: &LaunchRequest) -> &'static [&'static str] {
+    match (launch.sandbox, launch.access) {
         (LaunchSandbox::Ours, _) | (LaunchSandbox::None, Access::Unsafe) => {
             &["agent-full-access", "full-access"]
         }
@@ -39,16 +39,16 @@ fn modes(expected: &ExpectedLaunch) -> &'static [&'static str] {
 }
 
 /// Compares the wishes of the launch with `session`, the reply to `session/new` or `session/load`.
-pub(super) fn wanted(session: &Value, id: &str, expected: &ExpectedLaunch) -> WantedSettings {
+pub(super) fn wanted(session: &Value, id: &str, launch: &LaunchRequest) -> WantedSettings {
     let mut wanted = WantedSettings::default();
     let mode = OfferedChoice::find(session, Topic::Mode);
     let known = mode.as_ref().and_then(|mode| {
-        modes(expected).iter().find(|name| mode.values.iter().any(|value| value == *name))
+        modes(launch).iter().find(|name| mode.values.iter().any(|value| value == *name))
     });
     if let (Some(mode), Some(name)) = (&mode, known) {
         wanted.settings.extend(mode.set(id, name));
     }
-    if let Some(model) = &expected.model {
+    if let Some(model) = &launch.model {
         match OfferedChoice::find(session, Topic::Model) {
             None => wanted.not_offered.push(format!("the model {model}")),
             Some(choice) => match choice.value(model) {
@@ -57,7 +57,7 @@ pub(super) fn wanted(session: &Value, id: &str, expected: &ExpectedLaunch) -> Wa
             },
         }
     }
-    if let Some(effort) = &expected.effort {
+    if let Some(effort) = &launch.effort {
         let choice = OfferedChoice::find(session, Topic::Effort);
         match choice.as_ref().and_then(|choice| choice.value(effort).map(|value| (choice, value))) {
             Some((choice, value)) => wanted.settings.extend(choice.set(id, value)),
@@ -96,7 +96,7 @@ struct OfferedChoice {
 
 impl OfferedChoice {
     fn find(session: &Value, topic: Topic) -> Option<OfferedChoice> {
-        let options = session["configOptions"].as_array().map_or(&[][..], Vec::as_slice);
+        let options = items_of(&session["configOptions"]);
         let is_it =
             |option: &&Value| option["category"] == topic.word() || option["id"] == topic.word();
         if let Some(option) = options.iter().find(is_it) {
@@ -131,13 +131,11 @@ impl OfferedChoice {
         listed: &[&Value],
         key: &str,
     ) -> OfferedChoice {
-        let texts = |key: &str| {
-            listed.iter().map(|item| item[key].as_str().unwrap_or("").to_owned()).collect()
-        };
+        let texts = |key: &str| listed.iter().map(|item| text_of(&item[key]).to_owned()).collect();
         OfferedChoice {
             topic,
             option: option.map(str::to_owned),
-            current: current.as_str().unwrap_or("").to_owned(),
+            current: text_of(current).to_owned(),
             values: texts(key),
             names: texts("name"),
         }
@@ -182,7 +180,7 @@ impl OfferedChoice {
 
 /// Flattens the options, which may come in groups.
 fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
-    for option in options.as_array().map_or(&[][..], Vec::as_slice) {
+    for option in items_of(options) {
         match option["options"].is_array() {
             true => flatten(&option["options"], into),
             false => into.push(option),
@@ -193,19 +191,14 @@ fn flatten<'a>(options: &'a Value, into: &mut Vec<&'a Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchRequest;
 
-    fn expected(
-        model: Option<&str>,
-        effort: Option<&str>,
-        sandbox: LaunchSandbox,
-    ) -> ExpectedLaunch {
-        ExpectedLaunch::from(&LaunchRequest {
-            model,
-            effort,
+    fn launch(model: Option<&str>, effort: Option<&str>, sandbox: LaunchSandbox) -> LaunchRequest {
+        LaunchRequest {
+            model: model.map(str::to_owned),
+            effort: effort.map(str::to_owned),
             sandbox,
             ..LaunchRequest::new("", "/slot".into())
-        })
+        }
     }
 
     fn options() -> Value {
@@ -222,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_model_is_set_by_the_way_the_session_offers() {
-        let two = expected(Some("m/two"), None, LaunchSandbox::None);
+        let two = launch(Some("m/two"), None, LaunchSandbox::None);
         let set = wanted(&options(), "s", &two).settings;
         assert_eq!(set[0].method, "session/set_config_option");
         assert_eq!(
@@ -234,16 +227,16 @@ mod tests {
         let set = wanted(&list, "s", &two).settings;
         assert_eq!(set[0].method, "session/set_model");
         assert_eq!(set[0].params, json!({ "sessionId": "s", "modelId": "m/two" }));
-        let by_name = expected(Some("two"), Some("high"), LaunchSandbox::None);
+        let by_name = launch(Some("two"), Some("high"), LaunchSandbox::None);
         let set = wanted(&options(), "s", &by_name).settings;
         assert_eq!(set.iter().map(|set| set.value.as_str()).collect::<Vec<_>>(), ["m/two", "high"]);
-        let current = expected(Some("m/one"), Some("low"), LaunchSandbox::None);
+        let current = launch(Some("m/one"), Some("low"), LaunchSandbox::None);
         assert_eq!(wanted(&options(), "s", &current), WantedSettings::default());
     }
 
     #[test]
     fn what_is_asked_for_in_vain_is_said() {
-        let asked = expected(Some("m/three"), Some("extreme"), LaunchSandbox::None);
+        let asked = launch(Some("m/three"), Some("extreme"), LaunchSandbox::None);
         let vain = wanted(&options(), "s", &asked);
         assert_eq!(
             vain.unknown_model.as_deref(),
@@ -259,13 +252,13 @@ mod tests {
     fn an_agents_own_sandbox_is_switched_off_inside_ours() {
         let modes = json!({ "modes": { "currentModeId": "auto", "availableModes": [
             { "id": "read-only" }, { "id": "auto" }, { "id": "full-access" } ] } });
-        let mode = |expected: &ExpectedLaunch| {
-            wanted(&modes, "s", expected).settings.pop().map(|set| (set.method, set.value))
+        let mode = |launch: &LaunchRequest| {
+            wanted(&modes, "s", launch).settings.pop().map(|set| (set.method, set.value))
         };
         let full = Some(("session/set_mode", "full-access".to_owned()));
-        assert_eq!(mode(&expected(None, None, LaunchSandbox::Ours)), full);
-        assert_eq!(mode(&expected(None, None, LaunchSandbox::None)), None);
-        let mut reader = expected(None, None, LaunchSandbox::None);
+        assert_eq!(mode(&launch(None, None, LaunchSandbox::Ours)), full);
+        assert_eq!(mode(&launch(None, None, LaunchSandbox::None)), None);
+        let mut reader = launch(None, None, LaunchSandbox::None);
         reader.access = Access::Read;
         assert_eq!(mode(&reader), Some(("session/set_mode", "read-only".to_owned())));
         let others = json!({ "modes": { "availableModes": [{ "id": "plan" }, { "id": "yolo" }] } });

@@ -3,22 +3,8 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use super::place::NamedPlaces;
-use crate::agent::ExpectedLaunch;
-use crate::launch::{Access, Network};
-
-/// The request for a permission, as far as the agent describes it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WantedPermit<'a> {
-    pub name: &'a str,
-    /// The protocol's kind of the tool: read, edit, delete, move, search, execute, think, fetch, …
-    pub kind: &'a str,
-    /// The command, the file or the address.
-    pub what: &'a str,
-    /// The files on which the call acts, as far as the agent lists them.
-    pub paths: &'a [String],
-    pub named: Option<&'a NamedPlaces>,
-}
+use super::call::ToolCall;
+use crate::launch::{Access, LaunchRequest, Network};
 
 /// The kinds that read and change nothing.
 const LOOKING: &[&str] = &["read", "search", "think"];
@@ -30,36 +16,33 @@ const REACHING: &[&str] =
     &["webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "codesearch"];
 
 /// The reason why the permission is refused; `None` grants it.
-pub(super) fn refusal(expected: &ExpectedLaunch, wanted: WantedPermit<'_>) -> Option<String> {
-    let name = wanted.name;
-    if expected.disallowed_tools.iter().any(|rule| names(rule, wanted)) {
+pub(super) fn refusal(launch: &LaunchRequest, call: &ToolCall) -> Option<String> {
+    let name = &call.name;
+    if launch.disallowed_tools.iter().any(|rule| names(rule, call)) {
         return Some(format!("the configuration does not allow {name}"));
     }
-    let reaches = reaches(wanted);
-    if reaches && expected.network == Network::Off {
+    let kind = call.kind.as_str();
+    let reaches = kind == "fetch" || REACHING.iter().any(|tool| tool.eq_ignore_ascii_case(name));
+    if reaches && launch.network == Network::Off {
         return Some("the network is switched off for this agent".to_owned());
     }
-    match expected.access {
+    match launch.access {
         Access::Unsafe => None,
-        Access::Edit => outside(&expected.cwd, wanted),
-        Access::Read if reaches || LOOKING.contains(&wanted.kind) => None,
+        Access::Edit => outside(&launch.cwd, call),
+        Access::Read if reaches || LOOKING.contains(&kind) => None,
         Access::Read => Some(format!("this step is read-only; {name} is not allowed")),
     }
 }
 
-fn reaches(wanted: WantedPermit<'_>) -> bool {
-    wanted.kind == "fetch" || REACHING.iter().any(|name| name.eq_ignore_ascii_case(wanted.name))
-}
-
 /// Whether a rule of the configuration names the call. A rule is a tool's name, a kind, or
 /// `Name(pattern)` where `*` stands for any text.
-fn names(rule: &str, wanted: WantedPermit<'_>) -> bool {
+fn names(rule: &str, call: &ToolCall) -> bool {
     let (name, pattern) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
         Some((name, pattern)) => (name, Some(pattern)),
         None => (rule, None),
     };
-    let is_named = name.eq_ignore_ascii_case(wanted.name) || name.eq_ignore_ascii_case(wanted.kind);
-    is_named && pattern.is_none_or(|pattern| fits(pattern, wanted.what))
+    let is_named = name.eq_ignore_ascii_case(&call.name) || name.eq_ignore_ascii_case(&call.kind);
+    is_named && pattern.is_none_or(|pattern| fits(pattern, &call.what))
 }
 
 fn fits(pattern: &str, what: &str) -> bool {
@@ -80,19 +63,14 @@ fn fits(pattern: &str, what: &str) -> bool {
 
 /// The refusal of a call that would change files outside the worktree. A call of any other kind may
 /// be a change too: the files it names are judged, and those of which it shows a difference.
-fn outside(cwd: &Utf8Path, wanted: WantedPermit<'_>) -> Option<String> {
-    let nothing = NamedPlaces::default();
-    let named = wanted.named.unwrap_or(&nothing);
-    let writes = WRITING.contains(&wanted.kind);
-    let may_write = !LOOKING.contains(&wanted.kind) && !ELSEWHERE.contains(&wanted.kind);
-    let judged = [
-        (true, named.changed.as_slice()),
-        (may_write, &named.files),
-        (writes, wanted.paths),
-        (writes, &named.perhaps),
-    ];
-    let mut paths = judged.iter().filter(|(is_judged, _)| *is_judged).flat_map(|(_, paths)| *paths);
-    if let Some(path) = paths.find(|path| !is_inside(cwd, path)) {
+fn outside(cwd: &Utf8Path, call: &ToolCall) -> Option<String> {
+    let (kind, named) = (call.kind.as_str(), &call.named);
+    let writes = WRITING.contains(&kind);
+    let may_write = !LOOKING.contains(&kind) && !ELSEWHERE.contains(&kind);
+    let changed = call.diffs.iter().map(|(path, _)| path);
+    let files = named.files.iter().filter(|_| may_write);
+    let places = call.places.iter().chain(&named.perhaps).filter(|_| writes);
+    if let Some(path) = changed.chain(files).chain(places).find(|path| !is_inside(cwd, path)) {
         return Some(format!("{path} is outside the worktree {cwd}"));
     }
     let is_unclear = named.is_cut && may_write;
@@ -121,20 +99,23 @@ pub(super) fn option(options: &Value, granted: bool) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchRequest;
     use serde_json::json;
 
-    fn expected(access: Access) -> ExpectedLaunch {
-        ExpectedLaunch::from(&LaunchRequest { access, ..LaunchRequest::new("", "/slot".into()) })
+    fn launch(access: Access) -> LaunchRequest {
+        LaunchRequest { access, ..LaunchRequest::new("", "/slot".into()) }
     }
 
-    fn grants(expected: &ExpectedLaunch, name: &str, kind: &str) -> bool {
-        refusal(expected, WantedPermit { name, kind, ..WantedPermit::default() }).is_none()
+    fn call(name: &str, kind: &str) -> ToolCall {
+        ToolCall { name: name.into(), kind: kind.into(), ..ToolCall::default() }
+    }
+
+    fn grants(launch: &LaunchRequest, name: &str, kind: &str) -> bool {
+        refusal(launch, &call(name, kind)).is_none()
     }
 
     #[test]
     fn a_reader_looks_and_nothing_more() {
-        let mut reader = expected(Access::Read);
+        let mut reader = launch(Access::Read);
         for kind in ["read", "search", "think", "fetch"] {
             assert!(grants(&reader, "x", kind), "{kind}");
         }
@@ -148,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_builder_may_what_is_not_forbidden() {
-        let mut builder = expected(Access::Edit);
+        let mut builder = launch(Access::Edit);
         for kind in ["edit", "execute", "fetch", "other", "", "unheard"] {
             assert!(grants(&builder, "x", kind), "{kind}");
         }
@@ -163,12 +144,11 @@ mod tests {
 
     #[test]
     fn a_pattern_forbids_some_uses_of_a_tool() {
-        let mut builder = expected(Access::Unsafe);
+        let mut builder = launch(Access::Unsafe);
         builder.disallowed_tools = vec!["bash(git push*)".into(), "Bash(rm:*)".into()];
-        let grants = |what| {
-            let wanted =
-                WantedPermit { name: "bash", kind: "execute", what, ..WantedPermit::default() };
-            refusal(&builder, wanted).is_none()
+        let grants = |what: &str| {
+            let wanted = ToolCall { what: what.into(), ..call("bash", "execute") };
+            refusal(&builder, &wanted).is_none()
         };
         assert!(!grants("git push origin"));
         assert!(!grants("rm -rf x"));
@@ -190,27 +170,18 @@ mod tests {
             ("~/x", false),
         ];
         for (path, inside) in table {
-            let paths = [path.to_owned()];
-            let wanted = WantedPermit {
-                name: "write",
-                kind: "edit",
-                paths: &paths,
-                ..WantedPermit::default()
-            };
-            assert_eq!(refusal(&expected(Access::Edit), wanted).is_none(), inside, "{path}");
-            assert_eq!(refusal(&expected(Access::Unsafe), wanted), None, "{path}");
+            let wanted = ToolCall { places: vec![path.into()], ..call("write", "edit") };
+            assert_eq!(refusal(&launch(Access::Edit), &wanted).is_none(), inside, "{path}");
+            assert_eq!(refusal(&launch(Access::Unsafe), &wanted), None, "{path}");
         }
     }
 
     #[test]
     fn what_a_call_names_is_judged_like_what_it_says_of_its_places() {
         let grants = |kind, input: &Value| {
-            let mut places = NamedPlaces::default();
-            places.learn(input);
-            let paths = ["/slot/a".to_owned()];
-            let named = Some(&places);
-            let wanted = WantedPermit { name: "x", kind, what: "", paths: &paths, named };
-            refusal(&expected(Access::Edit), wanted).is_none()
+            let mut wanted = ToolCall { places: vec!["/slot/a".into()], ..call("x", kind) };
+            wanted.named.learn(input);
+            refusal(&launch(Access::Edit), &wanted).is_none()
         };
         for key in ["filePath", "file_path", "path", "destination"] {
             assert!(grants("edit", &json!({ key: "/slot/a" })), "{key}");

@@ -53,10 +53,9 @@ const PATCH: &str = "*** Begin Patch";
 const PATCHED: &[&str] =
     &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
 
+/// The paths that the input of a call names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedPlaces {
-    /// The files of which the call shows a difference.
-    pub(super) changed: Vec<String>,
     /// The paths that are files whatever the call does.
     pub(super) files: Vec<String>,
     /// The paths that are files if the call changes any.

@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
-use super::call::{Calls, PermissionRequest};
+use super::call::{Calls, ToolCall};
 use crate::command::LastBytes;
-use crate::ending::Odd;
 use crate::event::{self, AgentEvent, TEXT_BYTES_MAX};
+use crate::jsonl::{JsonLines, items_of, text_of};
 
+/// The updates of one turn so far.
 #[derive(Debug, Default)]
 pub(super) struct ToldUpdates {
     /// The current message, which is the answer if no other follows.
     answer: LastBytes,
+    /// The id of the current message, if the agent numbers its messages.
     message: Option<String>,
     /// Whether a tool was used since: the next text begins another message.
     is_over: bool,
@@ -20,6 +22,7 @@ pub(super) struct ToldUpdates {
     did_anything: bool,
 }
 
+/// Whether a text is part of the answer or of the model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Aloud,
@@ -27,10 +30,12 @@ enum Voice {
 }
 
 impl ToldUpdates {
-    pub(super) fn updated(&mut self, update: &Value, odd: &mut Odd) -> Vec<AgentEvent> {
+    pub(super) fn updated(&mut self, update: &Value, lines: &mut JsonLines) -> Vec<AgentEvent> {
         match update["sessionUpdate"].as_str() {
             Some("agent_message_chunk") => self.said(update),
-            Some("agent_thought_chunk") => self.piece(Voice::Thinking, text(update)),
+            Some("agent_thought_chunk") => {
+                self.piece(Voice::Thinking, text_of(&update["content"]["text"]))
+            }
             Some("tool_call" | "tool_call_update") => {
                 self.is_over = true;
                 self.did_anything = true;
@@ -40,7 +45,7 @@ impl ToldUpdates {
             }
             Some("plan") => {
                 let mut events = self.flush();
-                events.push(AgentEvent::Notice { text: plan(update) });
+                events.push(AgentEvent::notice(&plan(update)));
                 events
             }
             Some(
@@ -50,14 +55,11 @@ impl ToldUpdates {
                 | "config_option_update"
                 | "session_info_update",
             ) => Vec::new(),
-            Some(_) | None => {
-                odd.unknown += 1;
-                Vec::new()
-            }
+            Some(_) | None => lines.unknown(),
         }
     }
 
-    pub(super) fn asked(&mut self, tool_call: &Value) -> (PermissionRequest, Vec<AgentEvent>) {
+    pub(super) fn asked(&mut self, tool_call: &Value) -> (ToolCall, Vec<AgentEvent>) {
         let mut events = self.flush();
         let (asked, event) = self.calls.asked(tool_call);
         events.extend(event);
@@ -66,12 +68,11 @@ impl ToldUpdates {
 
     /// Shows the pieces that wait for the rest of their message.
     pub(super) fn flush(&mut self) -> Vec<AgentEvent> {
-        let Some((voice, text)) = self.unshown.take() else { return Vec::new() };
-        let text = event::text(&text);
-        vec![match voice {
-            Voice::Aloud => AgentEvent::Text { text },
-            Voice::Thinking => AgentEvent::Thought { text },
-        }]
+        let shown = self.unshown.take().map(|(voice, text)| match voice {
+            Voice::Aloud => AgentEvent::text(&text),
+            Voice::Thinking => AgentEvent::thought(&text),
+        });
+        shown.into_iter().collect()
     }
 
     /// Ends the current message: another prompt follows, so the message was not the answer.
@@ -91,7 +92,7 @@ impl ToldUpdates {
         let id = update["messageId"].as_str();
         let is_other = id.is_some() && self.message.is_some() && self.message.as_deref() != id;
         let mut events = Vec::new();
-        let text = text(update);
+        let text = text_of(&update["content"]["text"]);
         if is_other || (self.is_over && !text.is_empty()) {
             events.extend(self.flush());
             self.answer = LastBytes::default();
@@ -120,22 +121,17 @@ impl ToldUpdates {
     }
 }
 
-fn text(update: &Value) -> &str {
-    update["content"]["text"].as_str().unwrap_or("")
-}
-
 fn plan(update: &Value) -> String {
-    let entries = update["entries"].as_array().map_or(&[][..], Vec::as_slice);
-    let lines = entries.iter().map(|entry| {
+    let lines = items_of(&update["entries"]).iter().map(|entry| {
         let mark = match entry["status"].as_str() {
             Some("completed") => "x",
             Some("in_progress") => ">",
             Some(_) | None => " ",
         };
-        format!("[{mark}] {}", event::summary(entry["content"].as_str().unwrap_or("")))
+        format!("[{mark}] {}", event::summary(text_of(&entry["content"])))
     });
     let lines: Vec<String> = lines.collect();
-    event::text(&format!("plan: {}", lines.join("; ")))
+    format!("plan: {}", lines.join("; "))
 }
 
 #[cfg(test)]
@@ -147,7 +143,7 @@ mod tests {
     fn say(told: &mut ToldUpdates, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
         let update = json!({ "sessionUpdate": "agent_message_chunk", "messageId": id,
             "content": { "type": "text", "text": text } });
-        told.updated(&update, &mut Odd::default())
+        told.updated(&update, &mut JsonLines::default())
     }
 
     fn shown(text: &str) -> AgentEvent {
@@ -172,9 +168,9 @@ mod tests {
         let thought = json!({ "sessionUpdate": "agent_thought_chunk",
             "content": { "type": "text", "text": "hm" } });
         say(&mut told, None, "First.");
-        told.updated(&tool, &mut Odd::default());
+        told.updated(&tool, &mut JsonLines::default());
         say(&mut told, None, "Sec");
-        assert_eq!(told.updated(&thought, &mut Odd::default()), [shown("Sec")]);
+        assert_eq!(told.updated(&thought, &mut JsonLines::default()), [shown("Sec")]);
         say(&mut told, None, "ond.");
         assert_eq!(told.answer(), "Second.");
     }
@@ -184,7 +180,7 @@ mod tests {
         let mut told = ToldUpdates::default();
         say(&mut told, None, "The answer.");
         let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "x y" });
-        told.updated(&tool, &mut Odd::default());
+        told.updated(&tool, &mut JsonLines::default());
         say(&mut told, None, "");
         assert_eq!(told.answer(), "The answer.");
     }

@@ -11,24 +11,23 @@ use super::count::Count;
 use super::fault::{self, At};
 use super::file::{self, Files};
 use super::offer::{self, AcpSetting};
-use super::permit::{self, WantedPermit};
+use super::permit;
 use super::rpc::{self, RpcError, RpcMessage};
 use super::told::ToldUpdates;
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
 use crate::event::{self, AgentEvent};
-use crate::jsonl::{JsonLine, json_line, silent_end};
-use crate::launch::{LaunchServer, Transport};
-use crate::tail::LastLines;
+use crate::jsonl::JsonLines;
+use crate::launch::{LaunchRequest, LaunchServer, Transport};
 
 const PROTOCOL_VERSION: u64 = 1;
 /// The number of messages that may wait for the interrupted turn to stop.
 const MESSAGES_MAX: usize = 16;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AcpConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     stage: TurnStage,
     last_id: u64,
     session: Option<String>,
@@ -40,17 +39,21 @@ pub(crate) struct AcpConversation {
     told: ToldUpdates,
     count: Count,
     files: Files,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum TurnStage {
+    /// Nothing was sent yet.
+    #[default]
     Silent,
+    /// The request with this id waits for its reply.
     Asked(u64, AcpQuestion),
+    /// The turn is judged, and stdin is closed.
     Over(AgentOutcome),
 }
 
+/// The requests of ours, in the order in which they are sent.
 #[derive(Debug, Clone, PartialEq)]
 enum AcpQuestion {
     Initialize,
@@ -62,26 +65,15 @@ enum AcpQuestion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cancelled {
+    /// A person wants the agent to stop.
     ToStop,
+    /// A person's message waits to be the next prompt.
     ToGoOn,
 }
 
 impl AcpConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        AcpConversation {
-            expected,
-            stage: TurnStage::Silent,
-            last_id: 0,
-            session: None,
-            settings: VecDeque::new(),
-            messages: Vec::new(),
-            cancelled: None,
-            told: ToldUpdates::default(),
-            count: Count::default(),
-            files: Files::default(),
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        AcpConversation { launch, ..Self::default() }
     }
 
     fn ask(&mut self, question: AcpQuestion, method: &str, params: &Value) -> HeardLine {
@@ -101,7 +93,7 @@ impl AcpConversation {
             | AgentOutcome::Outage { why } => (false, why.as_str()),
             AgentOutcome::Interrupted => (false, "the agent was interrupted"),
         };
-        events.push(AgentEvent::Result { ok, text: event::text(text) });
+        events.push(AgentEvent::result(ok, text));
         self.stage = TurnStage::Over(outcome);
         HeardLine { events, acts: vec![Act::Close] }
     }
@@ -116,10 +108,7 @@ impl AcpConversation {
                 method if method.starts_with('_') || method.starts_with("$/") => {
                     HeardLine::default()
                 }
-                _ => {
-                    self.odd.unknown += 1;
-                    HeardLine::default()
-                }
+                _ => self.lines.unknown().into(),
             },
         }
     }
@@ -128,8 +117,7 @@ impl AcpConversation {
         let question = match &self.stage {
             TurnStage::Asked(asked, question) if id == Some(*asked) => question.clone(),
             TurnStage::Silent | TurnStage::Asked(..) | TurnStage::Over(_) => {
-                self.odd.unknown += 1;
-                return HeardLine::default();
+                return self.lines.unknown().into();
             }
         };
         match (question, result) {
@@ -156,10 +144,10 @@ impl AcpConversation {
             return self.end(AgentOutcome::broke(Cause::Startup, why));
         }
         let can = &result["agentCapabilities"];
-        let servers = servers(&self.expected.mcp_servers, can);
-        let notices = servers.left_out.into_iter().map(notice);
-        let fresh = json!({ "cwd": self.expected.cwd, "mcpServers": servers.given });
-        let Some(session) = self.expected.session.clone() else {
+        let servers = servers(&self.launch.mcp_servers, can);
+        let notices = servers.left_out.iter().map(|text| AgentEvent::notice(text));
+        let fresh = json!({ "cwd": self.launch.cwd, "mcpServers": servers.given });
+        let Some(session) = self.launch.session.clone() else {
             return self.ask(AcpQuestion::Session(None), "session/new", &fresh).after(notices);
         };
         let mut taken_up = fresh.clone();
@@ -173,7 +161,7 @@ impl AcpConversation {
              conversation"
         );
         let begun = self.ask(AcpQuestion::Session(None), "session/new", &fresh);
-        begun.after([notice(lost)]).after(notices)
+        begun.after([AgentEvent::notice(&lost)]).after(notices)
     }
 
     fn begun(&mut self, loaded: Option<String>, result: &Value) -> HeardLine {
@@ -193,19 +181,20 @@ impl AcpConversation {
         // The updates so far repeated the old conversation.
         self.told = ToldUpdates::default();
         self.count = Count::default();
-        let wanted = offer::wanted(result, &id, &self.expected);
+        let wanted = offer::wanted(result, &id, &self.launch);
         self.session = Some(id.clone());
         let mut events = vec![AgentEvent::Session { id }];
         let vain = wanted.not_offered.iter();
-        events.extend(vain.map(|what| notice(format!("not offered by the agent: {what}"))));
+        let text = |what: &String| format!("not offered by the agent: {what}");
+        events.extend(vain.map(|what| AgentEvent::notice(&text(what))));
         if let Some(why) = wanted.unknown_model {
             return self.end(AgentOutcome::broke(Cause::Model, why)).after(events);
         }
         self.settings = wanted.settings.into();
         if loaded.is_none()
-            && let Some(more) = &self.expected.system_prompt
+            && let Some(more) = &self.launch.system_prompt
         {
-            self.expected.prompt = format!("{more}\n\n{}", self.expected.prompt);
+            self.launch.prompt = format!("{more}\n\n{}", self.launch.prompt);
         }
         self.next().after(events)
     }
@@ -216,7 +205,7 @@ impl AcpConversation {
             let (method, params) = (setting.method, setting.params.clone());
             return self.ask(AcpQuestion::Set(setting), method, &params);
         }
-        let mut texts = vec![std::mem::take(&mut self.expected.prompt)];
+        let mut texts = vec![std::mem::take(&mut self.launch.prompt)];
         texts.append(&mut self.messages);
         self.prompt(&texts)
     }
@@ -227,7 +216,7 @@ impl AcpConversation {
         if setting.what == "model" {
             return self.end(AgentOutcome::broke(Cause::Model, why));
         }
-        self.next().after([notice(why)])
+        self.next().after([AgentEvent::notice(&why)])
     }
 
     fn prompt(&mut self, texts: &[String]) -> HeardLine {
@@ -257,32 +246,33 @@ impl AcpConversation {
         self.end(outcome).after(shown)
     }
 
-    fn stopped(&mut self, reason: Option<&str>) -> AgentOutcome {
-        match reason {
+    fn stopped(&self, reason: Option<&str>) -> AgentOutcome {
+        let (cause, why) = match reason {
             Some("end_turn") if self.told.did_nothing() => {
-                AgentOutcome::broke(Cause::Empty, "the agent ended its turn without an answer")
+                (Cause::Empty, "the agent ended its turn without an answer")
             }
-            Some("end_turn") => AgentOutcome::Success,
-            Some("max_tokens") => AgentOutcome::broke(
-                Cause::OutputLimit,
-                "the answer reached the model's length limit",
-            ),
+            Some("end_turn") => return AgentOutcome::Success,
+            Some("max_tokens") => {
+                (Cause::OutputLimit, "the answer reached the model's length limit")
+            }
             Some("max_turn_requests") => {
-                AgentOutcome::broke(Cause::Turns, "the agent hit its limit of requests per turn")
+                (Cause::Turns, "the agent hit its limit of requests per turn")
             }
-            Some("refusal") => AgentOutcome::broke(Cause::Refusal, "the model refused to answer"),
-            Some("cancelled") => AgentOutcome::Interrupted,
-            Some(other) => AgentOutcome::broke(Cause::Other, format!("the agent stopped: {other}")),
-            None => AgentOutcome::broke(Cause::Other, "the agent stopped without a reason"),
-        }
+            Some("refusal") => (Cause::Refusal, "the model refused to answer"),
+            Some("cancelled") => return AgentOutcome::Interrupted,
+            Some(other) => {
+                return AgentOutcome::broke(Cause::Other, format!("the agent stopped: {other}"));
+            }
+            None => (Cause::Other, "the agent stopped without a reason"),
+        };
+        AgentOutcome::broke(cause, why)
     }
 
     fn updated(&mut self, params: &Value) -> Vec<AgentEvent> {
         let of = params["sessionId"].as_str();
         if of.is_some() && self.session.is_some() && of != self.session.as_deref() {
             // A helper of the agent sent the update, which is for the agent and not for us.
-            self.odd.unknown += 1;
-            return Vec::new();
+            return self.lines.unknown();
         }
         let update = &params["update"];
         if update["sessionUpdate"] == "usage_update" {
@@ -294,7 +284,7 @@ impl AcpConversation {
             // The answer is given; later updates do not change it.
             return Vec::new();
         }
-        let events = self.told.updated(update, &mut self.odd);
+        let events = self.told.updated(update, &mut self.lines);
         match self.stage {
             // Before the session has begun all updates are replay.
             TurnStage::Silent
@@ -309,35 +299,26 @@ impl AcpConversation {
         if let TurnStage::Over(_) = self.stage {
             // The agent's stdin is closed, so the request cannot be answered.
             let text = format!("the agent requested {method} after its turn was over");
-            return vec![notice(text)].into();
+            return vec![AgentEvent::notice(&text)].into();
         }
         match method {
             "session/request_permission" => self.permission(id, params),
             "fs/read_text_file" | "fs/write_text_file" => {
-                let act = self.files.asked(&self.expected, id, method, params);
+                let act = self.files.asked(&self.launch, id, method, params);
                 HeardLine { events: Vec::new(), acts: vec![act] }
             }
             _ => {
                 let what = event::summary(method);
                 let text = format!("the agent requested {what}, which is not supported");
                 let line = rpc::error(id, rpc::METHOD_NOT_FOUND, "Method not found");
-                HeardLine::say(line).after([notice(text)])
+                HeardLine::say(line).after([AgentEvent::notice(&text)])
             }
         }
     }
 
     fn permission(&mut self, id: &Value, params: &Value) -> HeardLine {
         let (asked, mut events) = self.told.asked(&params["toolCall"]);
-        let refusal = permit::refusal(
-            &self.expected,
-            WantedPermit {
-                name: &asked.name,
-                kind: &asked.kind,
-                what: &asked.what,
-                paths: &asked.places,
-                named: Some(&asked.named),
-            },
-        );
+        let refusal = permit::refusal(&self.launch, &asked);
         let option = permit::option(&params["options"], refusal.is_none());
         let (outcome, granted, reason) = match (self.cancelled, option, refusal) {
             (Some(_), _, _) => (None, false, "the turn is being cancelled".to_owned()),
@@ -362,7 +343,7 @@ impl AcpConversation {
                 let what = event::summary(&method);
                 let text = format!("the agent requested {what} in a line that is too long");
                 let line = rpc::error(&id, rpc::INTERNAL_ERROR, "the request is too long");
-                HeardLine::say(line).after([notice(text)])
+                HeardLine::say(line).after([AgentEvent::notice(&text)])
             }
             (None, id) if matches!(&self.stage, TurnStage::Asked(asked, _) if id.as_u64() == Some(*asked)) =>
             {
@@ -389,7 +370,7 @@ impl Conversation for AcpConversation {
     fn begin(&mut self) -> HeardLine {
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
-            "clientCapabilities": { "fs": file::offered(&self.expected), "terminal": false },
+            "clientCapabilities": { "fs": file::offered(&self.launch), "terminal": false },
             "clientInfo": {
                 "name": "autopilot", "title": "Autopilot", "version": env!("CARGO_PKG_VERSION"),
             },
@@ -399,16 +380,14 @@ impl Conversation for AcpConversation {
 
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
         let is_cut = truncated && stream == OutputStream::Out;
-        match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            JsonLine::Words(_) if is_cut => self.cut(line),
-            JsonLine::Words(events) => events.into(),
-            JsonLine::Event(object) => match rpc::read(object) {
-                Some(message) => self.message(message),
-                None => {
-                    self.odd.malformed += 1;
-                    HeardLine::default()
-                }
-            },
+        match self.lines.read(stream, line, truncated).map(rpc::read) {
+            Err(_) if is_cut => self.cut(line),
+            Err(shown) => shown.into(),
+            Ok(Some(message)) => self.message(message),
+            Ok(None) => {
+                self.lines.odd.malformed += 1;
+                HeardLine::default()
+            }
         }
     }
 
@@ -449,17 +428,16 @@ impl Conversation for AcpConversation {
             TurnStage::Asked(..) if self.cancelled == Some(Cancelled::ToStop) => {
                 AgentOutcome::Interrupted
             }
-            TurnStage::Silent | TurnStage::Asked(..) => exit
-                .forced()
-                .unwrap_or_else(|| silent_end(&exit, &self.words, self.session.is_some())),
+            TurnStage::Silent | TurnStage::Asked(..) => {
+                self.lines.silent_end(&exit, self.session.is_some())
+            }
         };
         AgentEnding {
-            outcome,
             answer: self.told.answer().to_owned(),
-            structured: None,
             session: self.session,
             usage: self.count.usage(),
-            odd: self.odd,
+            odd: self.lines.odd,
+            ..AgentEnding::new(outcome)
         }
     }
 }
@@ -489,10 +467,6 @@ fn servers(servers: &[LaunchServer], can: &Value) -> Servers {
         }
     }
     Servers { given, left_out }
-}
-
-fn notice(text: String) -> AgentEvent {
-    AgentEvent::Notice { text: event::text(&text) }
 }
 
 #[cfg(test)]

@@ -55,22 +55,23 @@ pub fn dig(text: &str) -> Result<Dug, Vec<AnswerFault>> {
     let mut at = 0;
     while let Some(found) = text[at..].find('{') {
         let start = at + found;
-        match object_at(&text[start..]) {
-            Ok(object) => {
-                at = start + object.bytes;
+        let mut faults = Vec::new();
+        let (read, bytes) = object_at(&text[start..], &mut faults);
+        match read {
+            Ok(value) => {
+                at = start + bytes;
                 if dug.objects.len() >= 2 * OBJECTS_MAX {
                     dug.objects.drain(..OBJECTS_MAX);
                 }
                 let in_broken = start < broken_until;
-                let DugObject { value, faults, .. } = object;
                 dug.objects.push(FoundValue { value, faults, in_broken, end: at });
             }
-            Err(broken) => {
-                let end = start + broken.bytes.max(1);
-                read_in_vain += broken.bytes;
-                if broken.bytes > longest_broken {
-                    longest_broken = broken.bytes;
-                    dug.broken = Some(broken.fault);
+            Err(error) => {
+                let end = start + bytes.max(1);
+                read_in_vain += bytes;
+                if bytes > longest_broken {
+                    longest_broken = bytes;
+                    dug.broken = Some(AnswerFault::new("", broken_text(&error)));
                 }
                 if read_in_vain <= READS_MAX * text.len() {
                     broken_until = broken_until.max(end);
@@ -87,27 +88,11 @@ pub fn dig(text: &str) -> Result<Dug, Vec<AnswerFault>> {
     Ok(dug)
 }
 
-struct DugObject {
-    value: Value,
-    faults: Vec<AnswerFault>,
-    bytes: usize,
-}
-
-struct BrokenValue {
-    fault: AnswerFault,
-    bytes: usize,
-}
-
-fn object_at(text: &str) -> Result<DugObject, BrokenValue> {
-    let mut faults = Vec::new();
+/// Reads the object at the start of `text`; returns the number of bytes read, too.
+fn object_at(text: &str, faults: &mut Vec<AnswerFault>) -> (serde_json::Result<Value>, usize) {
     let mut parser = serde_json::Deserializer::from_str(text);
-    let node = KeyReader { place: &ValuePlace::Root, faults: &mut faults };
-    let read = node.deserialize(&mut parser);
-    let bytes = parser.into_iter::<Value>().byte_offset();
-    match read {
-        Ok(value) => Ok(DugObject { value, faults, bytes }),
-        Err(error) => Err(BrokenValue { fault: AnswerFault::new("", broken_text(&error)), bytes }),
-    }
+    let read = KeyReader { place: &ValuePlace::Root, faults }.deserialize(&mut parser);
+    (read, parser.into_iter::<Value>().byte_offset())
 }
 
 fn broken_text(error: &serde_json::Error) -> String {

@@ -2,9 +2,8 @@
 //! at once.
 
 use autopilot_core::plan::{self, CheckedPlan, Plan, PlanRules};
-use serde_json::Value;
 
-use super::{AnswerFault, AnswerSchema, GivenAnswer, dig, read, without_nulls};
+use super::{AnswerFault, AnswerSchema, GivenAnswer, read};
 
 impl From<plan::PlanFault> for AnswerFault {
     fn from(fault: plan::PlanFault) -> Self {
@@ -42,10 +41,6 @@ pub fn read_plan<'a>(
 
 /// Returns the last object that can be read as a plan, even if its schema objects.
 fn meant(given: GivenAnswer<'_>) -> Option<Plan> {
-    let plan = |value: Value| serde_json::from_value(without_nulls(value)).ok();
-    given.structured.cloned().and_then(plan).or_else(|| {
-        let whole =
-            dig(given.text).ok()?.objects.into_iter().rev().filter(|found| !found.in_broken);
-        whole.map(|found| found.value).find_map(plan)
-    })
+    let mut values = given.whole_objects().ok()?.into_iter().map(|found| found.value);
+    values.find_map(|value| serde_json::from_value(value).ok())
 }

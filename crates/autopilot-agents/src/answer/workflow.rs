@@ -7,10 +7,11 @@ use autopilot_core::workflow::{
 };
 use serde_json::Value;
 
-use super::{AnswerFault, AnswerSchema, Dug, GivenAnswer, dig, faults, without_nulls};
+use super::{AnswerFault, AnswerSchema, FoundValue, GivenAnswer, faults};
 
 /// Reads and checks the workflow of an answer: the last object without a fault. The object must
-/// also satisfy `also`, a schema the user edited.
+/// also satisfy `also`, a schema the user edited. Parts of a broken object do not count here or
+/// below: a yes could be a part of what says no.
 pub fn read_workflow<'a>(
     given: impl Into<GivenAnswer<'a>>,
     also: Option<&AnswerSchema>,
@@ -18,7 +19,7 @@ pub fn read_workflow<'a>(
 ) -> Result<CheckedWorkflow, Vec<AnswerFault>> {
     let mut meant = None;
     let mut last = None;
-    for object in objects(given.into())? {
+    for object in given.into().whole_objects()? {
         let place = if object.value.get("steps").is_some() { &mut meant } else { &mut last };
         match object.judged(also, |value| check(value, rules)) {
             Ok(checked) => return Ok(checked),
@@ -39,9 +40,10 @@ pub fn read_completion<'a>(
     also: Option<&AnswerSchema>,
     rules: &WorkflowRules,
 ) -> Result<Assessed, Vec<AnswerFault>> {
-    let mut objects = objects(given.into())?;
+    let given = given.into();
+    let mut objects = given.whole_objects()?;
     let object = objects.swap_remove(last_word(&objects).unwrap_or(0));
-    if object.is_spoken_over() {
+    if object.is_followed_by_done(given.text) {
         return Err(vec![AnswerFault::new(
             "",
             "the last JSON object with a `done` member can't be read",
@@ -55,33 +57,26 @@ pub fn completion_after_all<'a>(
     given: impl Into<GivenAnswer<'a>>,
     faults: &[AnswerFault],
 ) -> Assessed {
-    let objects = objects(given.into()).unwrap_or_default();
+    let given = given.into();
+    let objects = given.whole_objects().unwrap_or_default();
     let meant = last_word(&objects).map(|place| &objects[place]);
-    let meant = meant.filter(|object| !object.is_spoken_over()).map(|object| &object.value);
+    let meant = meant.filter(|object| !object.is_followed_by_done(given.text));
     let in_core = |fault: &AnswerFault| workflow::PlanFault {
         pointer: fault.pointer.clone(),
         what: fault.what.clone(),
     };
-    salvage(meant, &faults.iter().map(in_core).collect::<Vec<_>>())
+    salvage(meant.map(|object| &object.value), &faults.iter().map(in_core).collect::<Vec<_>>())
 }
 
-fn last_word(objects: &[WorkflowObject<'_>]) -> Option<usize> {
+fn last_word(objects: &[FoundValue]) -> Option<usize> {
     objects.iter().position(|object| object.value.get("done").is_some())
 }
 
-struct WorkflowObject<'a> {
-    value: Value,
-    /// The keys that the object gives twice.
-    faults: Vec<AnswerFault>,
-    /// The text after the object.
-    rest: &'a str,
-}
-
-impl WorkflowObject<'_> {
+impl FoundValue {
     /// Whether the text after the object mentions `done` in something that is not a readable
     /// object.
-    fn is_spoken_over(&self) -> bool {
-        self.rest.contains("\"done\"")
+    fn is_followed_by_done(&self, text: &str) -> bool {
+        text[self.end..].contains("\"done\"")
     }
 
     fn judged<T>(
@@ -98,32 +93,6 @@ impl WorkflowObject<'_> {
         }
         Err(all)
     }
-}
-
-/// The whole objects of an answer, the last one first; never an empty list. Parts of a broken
-/// object are left out: a yes could be a part of what says no.
-fn objects(given: GivenAnswer<'_>) -> Result<Vec<WorkflowObject<'_>>, Vec<AnswerFault>> {
-    let structured = given.structured.map(|value| WorkflowObject {
-        value: without_nulls(value.clone()),
-        faults: Vec::new(),
-        rest: "",
-    });
-    let dug = match dig(given.text) {
-        Err(faults) if structured.is_none() => return Err(faults),
-        dug => dug.unwrap_or_else(|_| Dug::default()),
-    };
-    let whole = dug.objects.into_iter().rev().filter(|found| !found.in_broken);
-    let in_text = whole.map(|found| WorkflowObject {
-        value: without_nulls(found.value),
-        faults: found.faults,
-        rest: &given.text[found.end..],
-    });
-    let objects: Vec<WorkflowObject<'_>> = structured.into_iter().chain(in_text).collect();
-    if objects.is_empty() {
-        let none = || AnswerFault::new("", "there is no JSON object in the answer");
-        return Err(vec![dug.broken.unwrap_or_else(none)]);
-    }
-    Ok(objects)
 }
 
 #[cfg(test)]

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::permission::{self, Permission};
+use super::permission;
 use super::result::RunResult;
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
 use crate::event::{self, AgentEvent, ChangeKind, RateStatus, TokenCount};
-use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
-use crate::tail::LastLines;
+use crate::jsonl::{JsonLines, items_of, no_answer, text_of};
+use crate::launch::LaunchRequest;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ClaudeConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     session: Option<String>,
     /// The notice that another session answered than the one to resume; once set, it stays.
     stranger: Option<String>,
@@ -34,28 +34,12 @@ pub(crate) struct ClaudeConversation {
     unheard: Vec<String>,
     /// Whether stdin is closed, so that nothing more can be said.
     is_closed: bool,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
 impl ClaudeConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        ClaudeConversation {
-            expected,
-            session: None,
-            stranger: None,
-            has_begun: false,
-            result: None,
-            resets_at_unix: None,
-            retrying: None,
-            last_text: String::new(),
-            has_acted: false,
-            tokens: TokenCount::default(),
-            unheard: Vec::new(),
-            is_closed: false,
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        ClaudeConversation { launch, ..Self::default() }
     }
 
     fn event(&mut self, event: &Value) -> HeardLine {
@@ -68,10 +52,7 @@ impl ClaudeConversation {
                 user(event)
             }
             // The turn was over: nothing that comes later changes its result.
-            Some("result") if self.is_closed => {
-                self.odd.unknown += 1;
-                Vec::new()
-            }
+            Some("result") if self.is_closed => self.lines.unknown(),
             Some("result") => {
                 if self.unheard.is_empty() {
                     self.is_closed = true;
@@ -88,10 +69,7 @@ impl ClaudeConversation {
             Some("control_cancel_request") => Vec::new(),
             // Pieces of messages that arrive whole as well, and replies to our requests.
             Some("stream_event" | "control_response") => Vec::new(),
-            Some(_) | None => {
-                self.odd.unknown += 1;
-                Vec::new()
-            }
+            Some(_) | None => self.lines.unknown(),
         };
         heard.events.extend(more);
         heard
@@ -109,30 +87,26 @@ impl ClaudeConversation {
 
     /// Answers a request of Claude's, which waits for the reply.
     fn asked(&self, event: &Value) -> (Vec<AgentEvent>, Value) {
-        let request = &event["request"];
+        let (request, id) = (&event["request"], &event["request_id"]);
         if request["subtype"] != "can_use_tool" {
             let text = format!("Claude Code sent an unknown request: {}", request["subtype"]);
-            let error = json!({
-                "subtype": "error", "request_id": event["request_id"], "error": "not supported",
-            });
+            let error = json!({ "subtype": "error", "request_id": id, "error": "not supported" });
             let reply = json!({ "type": "control_response", "response": error });
-            return (vec![AgentEvent::Notice { text }], reply);
+            return (vec![AgentEvent::notice(&text)], reply);
         }
-        let tool = string(&request["tool_name"]);
+        let tool = text_of(&request["tool_name"]).to_owned();
         let what = tool_summary(&request["input"]);
-        let (granted, reason, answer) = match permission::decide(&self.expected, request) {
-            Permission::Allow => {
+        let (granted, reason, answer) = match permission::refusal(&self.launch, request) {
+            None => {
                 let answer = json!({ "behavior": "allow", "updatedInput": request["input"] });
                 (true, what, answer)
             }
-            Permission::Deny(reason) => {
+            Some(reason) => {
                 let answer = json!({ "behavior": "deny", "message": reason });
                 (false, format!("{reason} ({what})"), answer)
             }
         };
-        let success = json!({
-            "subtype": "success", "request_id": event["request_id"], "response": answer,
-        });
+        let success = json!({ "subtype": "success", "request_id": id, "response": answer });
         let reply = json!({ "type": "control_response", "response": success });
         (vec![AgentEvent::Permission { tool, granted, reason: event::summary(&reason) }], reply)
     }
@@ -145,7 +119,7 @@ impl ClaudeConversation {
         }
         let mut events = vec![AgentEvent::Session { id: id.to_owned() }];
         self.session = Some(id.to_owned());
-        let asked = self.expected.session.as_deref();
+        let asked = self.launch.session.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != id) {
             let text = format!("the agent answered in session {id} instead of resuming {asked}");
             events.push(AgentEvent::Notice { text: text.clone() });
@@ -171,13 +145,11 @@ impl ClaudeConversation {
                 vec![AgentEvent::Notice { text }]
             }
             Some("permission_denied") => vec![AgentEvent::Permission {
-                tool: string(&event["tool_name"]),
+                tool: text_of(&event["tool_name"]).to_owned(),
                 granted: false,
-                reason: event::summary(event["message"].as_str().unwrap_or("")),
+                reason: event::summary(text_of(&event["message"])),
             }],
-            Some("informational") => {
-                vec![AgentEvent::Notice { text: event::text(&texts(&event["content"])) }]
-            }
+            Some("informational") => vec![AgentEvent::notice(&texts(&event["content"]))],
             Some(
                 "status"
                 | "thinking_tokens"
@@ -190,10 +162,7 @@ impl ClaudeConversation {
                 | "task_progress"
                 | "task_updated",
             ) => Vec::new(),
-            Some(_) | None => {
-                self.odd.unknown += 1;
-                Vec::new()
-            }
+            Some(_) | None => self.lines.unknown(),
         }
     }
 
@@ -201,32 +170,28 @@ impl ClaudeConversation {
         if event["is_api_error_message"] == true {
             let info = &event["api_error_params"]["rate_limit_info"];
             self.resets_at_unix = info["resetsAt"].as_i64().or(self.resets_at_unix);
-            let text = texts(&event["message"]["content"]);
-            return vec![AgentEvent::Notice { text: event::text(&text) }];
+            return vec![AgentEvent::notice(&texts(&event["message"]["content"]))];
         }
         self.retrying = None;
         let of_subagent = event["parent_tool_use_id"].is_string();
-        let blocks = event["message"]["content"].as_array().map_or(&[][..], Vec::as_slice);
         let mut events = Vec::new();
-        for block in blocks {
+        for block in items_of(&event["message"]["content"]) {
             self.has_acted |= matches!(block["type"].as_str(), Some("text" | "tool_use"));
             match block["type"].as_str() {
                 Some("text") => {
-                    let text = block["text"].as_str().unwrap_or("");
+                    let text = text_of(&block["text"]);
                     if !of_subagent {
                         self.last_text = text.to_owned();
                     }
-                    events.push(AgentEvent::Text { text: event::text(text) });
+                    events.push(AgentEvent::text(text));
                 }
-                Some("thinking") => events.push(AgentEvent::Thought {
-                    text: event::text(block["thinking"].as_str().unwrap_or("")),
-                }),
+                Some("thinking") => events.push(AgentEvent::thought(text_of(&block["thinking"]))),
                 Some("tool_use") => events.push(AgentEvent::ToolCall {
-                    id: string(&block["id"]),
-                    name: string(&block["name"]),
+                    id: text_of(&block["id"]).to_owned(),
+                    name: text_of(&block["name"]).to_owned(),
                     summary: tool_summary(&block["input"]),
                 }),
-                Some(_) | None => self.odd.unknown += 1,
+                Some(_) | None => self.lines.odd.unknown += 1,
             }
         }
         events
@@ -237,10 +202,8 @@ impl ClaudeConversation {
         // Claude counts tokens per turn.
         result.usage.tokens = self.tokens.plus(result.usage.tokens);
         self.tokens = result.usage.tokens;
-        let events = vec![
-            AgentEvent::Usage(result.usage),
-            AgentEvent::Result { ok: result.ok(), text: event::text(&result.text) },
-        ];
+        let events =
+            vec![AgentEvent::Usage(result.usage), AgentEvent::result(result.ok(), &result.text)];
         // Every turn has a result; the last one is that of the launch.
         self.result = Some(result);
         events
@@ -251,10 +214,7 @@ impl ClaudeConversation {
             Some("rejected") => RateStatus::Rejected,
             Some("allowed_warning") => RateStatus::Warning,
             Some("allowed") => RateStatus::Allowed,
-            Some(_) | None => {
-                self.odd.unknown += 1;
-                return Vec::new();
-            }
+            Some(_) | None => return self.lines.unknown(),
         };
         let resets_at_unix = info["resetsAt"].as_i64();
         if status == RateStatus::Rejected {
@@ -273,17 +233,13 @@ impl ClaudeConversation {
                 AgentOutcome::broke(Cause::Startup, why)
             }
             Some(result) if result.ok() && !self.has_acted && result.is_empty() => no_answer(),
-            Some(result) if result.ok() => said_success(exit, &self.words),
-            Some(result) => match result.trouble(self.resets_at_unix) {
+            Some(result) if result.ok() => self.lines.said_success(exit),
+            Some(result) => {
+                let outcome = result.trouble(self.resets_at_unix);
                 // Claude was stopped because its time was over; the trouble before that counts.
-                AgentOutcome::Interrupted if exit.timed_out => self.without_result(exit),
-                other @ (AgentOutcome::Success
-                | AgentOutcome::Broke { .. }
-                | AgentOutcome::Quota { .. }
-                | AgentOutcome::Auth { .. }
-                | AgentOutcome::Outage { .. }
-                | AgentOutcome::Interrupted) => other,
-            },
+                let is_late = outcome == AgentOutcome::Interrupted && exit.timed_out;
+                if is_late { self.without_result(exit) } else { outcome }
+            }
             None => self.without_result(exit),
         }
     }
@@ -293,7 +249,7 @@ impl ClaudeConversation {
         if let Some((trouble, why)) = self.retrying.as_ref().filter(|_| waiting) {
             return trouble.outcome(why.clone(), self.resets_at_unix);
         }
-        exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, self.session.is_some()))
+        self.lines.silent_end(exit, self.session.is_some())
     }
 }
 
@@ -304,15 +260,13 @@ impl Conversation for ClaudeConversation {
             "request_id": "hello",
             "request": { "subtype": "initialize", "hooks": null },
         });
-        let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.expected.prompt))];
+        let acts = vec![Act::Say(hello.to_string()), Act::Say(user_line(&self.launch.prompt))];
         HeardLine { events: Vec::new(), acts }
     }
 
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
-        match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            JsonLine::Event(event) => self.event(&event),
-            JsonLine::Words(events) => events.into(),
-        }
+        let event = self.lines.read(stream, line, truncated);
+        event.map_or_else(HeardLine::from, |event| self.event(&event))
     }
 
     fn wish(&mut self, wish: AgentMessage) -> Result<HeardLine, Deaf> {
@@ -346,7 +300,14 @@ impl Conversation for ClaudeConversation {
             }
             None => (self.last_text, None, None),
         };
-        AgentEnding { outcome, answer, structured, session: self.session, usage, odd: self.odd }
+        AgentEnding {
+            outcome,
+            answer,
+            structured,
+            session: self.session,
+            usage,
+            odd: self.lines.odd,
+        }
     }
 }
 
@@ -355,11 +316,11 @@ fn user_line(text: &str) -> String {
 }
 
 fn user(event: &Value) -> Vec<AgentEvent> {
-    let blocks = event["message"]["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let results = blocks.iter().filter(|block| block["type"] == "tool_result");
+    let blocks = items_of(&event["message"]["content"]).iter();
+    let results = blocks.filter(|block| block["type"] == "tool_result");
     let mut events: Vec<AgentEvent> = results
         .map(|block| AgentEvent::ToolResult {
-            id: string(&block["tool_use_id"]),
+            id: text_of(&block["tool_use_id"]).to_owned(),
             ok: block["is_error"] != true,
             summary: event::summary(&texts(&block["content"])),
         })
@@ -382,13 +343,10 @@ fn file_change(result: &Value) -> Option<AgentEvent> {
 
 /// Notices of MCP servers that failed to start, which does not fail the launch.
 fn failed_servers(init: &Value) -> Vec<AgentEvent> {
-    let servers = init["mcp_servers"].as_array().map_or(&[][..], Vec::as_slice);
-    let failed = servers.iter().filter(|server| server["status"] == "failed");
-    failed
-        .map(|server| AgentEvent::Notice {
-            text: format!("MCP server {} did not start", string(&server["name"])),
-        })
-        .collect()
+    let servers = items_of(&init["mcp_servers"]).iter();
+    let failed = servers.filter(|server| server["status"] == "failed");
+    let text = |server: &Value| format!("MCP server {} did not start", text_of(&server["name"]));
+    failed.map(|server| AgentEvent::notice(&text(server))).collect()
 }
 
 fn retry_text(event: &Value) -> String {
@@ -414,12 +372,8 @@ fn texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
     }
-    let blocks = content.as_array().map_or(&[][..], Vec::as_slice);
-    blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
-}
-
-fn string(value: &Value) -> String {
-    value.as_str().unwrap_or("").to_owned()
+    let blocks = items_of(content).iter();
+    blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

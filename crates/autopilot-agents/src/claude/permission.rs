@@ -4,15 +4,8 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use crate::agent::ExpectedLaunch;
-use crate::launch::{Access, Network};
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Permission {
-    Allow,
-    /// The reason, which goes to the model so that it finds another way.
-    Deny(String),
-}
+use crate::jsonl::text_of;
+use crate::launch::{Access, LaunchRequest, Network};
 
 /// The tools that only read, or change nothing outside the conversation.
 const LOOKING: &[&str] = &[
@@ -35,44 +28,41 @@ const REACHING: &[&str] = &["WebFetch", "WebSearch"];
 /// The tools that wait for a person.
 const ASKING: &[&str] = &["AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
-/// Decides on `request`, a `can_use_tool` request.
-pub(super) fn decide(expected: &ExpectedLaunch, request: &Value) -> Permission {
-    let tool = request["tool_name"].as_str().unwrap_or("");
-    let deny = |reason: String| Permission::Deny(reason);
+/// The reason why `request`, a `can_use_tool` request, is refused; `None` grants it. The reason
+/// goes to the model so that it finds another way.
+pub(super) fn refusal(launch: &LaunchRequest, request: &Value) -> Option<String> {
+    let tool = text_of(&request["tool_name"]);
     if ASKING.contains(&tool) {
-        return deny("nobody can answer here; decide yourself and say what you chose".into());
+        return Some("nobody can answer here; decide yourself and say what you chose".into());
     }
-    if expected.disallowed_tools.iter().any(|name| name == tool) {
-        return deny(format!("the configuration does not allow {tool}"));
+    if launch.disallowed_tools.iter().any(|name| name == tool) {
+        return Some(format!("the configuration does not allow {tool}"));
     }
-    if REACHING.contains(&tool) && expected.network == Network::Off {
-        return deny("the network is switched off for this agent".into());
+    if REACHING.contains(&tool) && launch.network == Network::Off {
+        return Some("the network is switched off for this agent".into());
     }
-    match expected.access {
-        Access::Unsafe => Permission::Allow,
-        Access::Read if LOOKING.contains(&tool) || REACHING.contains(&tool) => Permission::Allow,
-        Access::Read => deny(format!("this step is read-only; {tool} is not allowed")),
-        Access::Edit => decide_for_builder(expected, tool, request),
+    match launch.access {
+        Access::Unsafe => None,
+        Access::Read if LOOKING.contains(&tool) || REACHING.contains(&tool) => None,
+        Access::Read => Some(format!("this step is read-only; {tool} is not allowed")),
+        Access::Edit => refusal_of_builder(launch, tool, request),
     }
 }
 
-fn decide_for_builder(expected: &ExpectedLaunch, tool: &str, request: &Value) -> Permission {
-    if let Some(path) = outside(&expected.cwd, request) {
-        return Permission::Deny(format!("{path} is outside the worktree {}", expected.cwd));
+fn refusal_of_builder(launch: &LaunchRequest, tool: &str, request: &Value) -> Option<String> {
+    if let Some(path) = outside(&launch.cwd, request) {
+        return Some(format!("{path} is outside the worktree {}", launch.cwd));
     }
-    let is_named = expected.allowed_tools.iter().any(|name| name == tool);
+    let is_named = launch.allowed_tools.iter().any(|name| name == tool);
     // An agent that may edit may also write a new file.
-    let edits = WRITING.contains(&tool) && expected.allowed_tools.iter().any(|name| name == "Edit");
+    let edits = WRITING.contains(&tool) && launch.allowed_tools.iter().any(|name| name == "Edit");
     let is_of_a_server = tool
         .strip_prefix("mcp__")
         .and_then(|rest| rest.split("__").next())
-        .is_some_and(|name| expected.mcp_servers.iter().any(|server| server.name == name));
+        .is_some_and(|name| launch.mcp_servers.iter().any(|server| server.name == name));
     let is_harmless = LOOKING.contains(&tool) || REACHING.contains(&tool);
-    if is_named || edits || is_of_a_server || is_harmless {
-        Permission::Allow
-    } else {
-        Permission::Deny(format!("{tool} is not one of this agent's allowed tools"))
-    }
+    let is_granted = is_named || edits || is_of_a_server || is_harmless;
+    (!is_granted).then(|| format!("{tool} is not one of this agent's allowed tools"))
 }
 
 /// The path that made Claude ask, if it lies outside the worktree. Not every version names the path
@@ -93,32 +83,31 @@ fn outside<'a>(cwd: &Utf8Path, request: &'a Value) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{LaunchRequest, LaunchServer, Transport};
+    use crate::launch::{LaunchServer, Transport};
     use serde_json::json;
 
-    fn expected(access: Access) -> ExpectedLaunch {
+    fn launch(access: Access) -> LaunchRequest {
         let tools = ["Read".to_owned(), "Edit".to_owned(), "Bash(git *)".to_owned()];
         let server = LaunchServer {
             name: "docs".into(),
             transport: Transport::Http { url: "http://127.0.0.1:1".into() },
         };
-        let ask = LaunchRequest {
+        LaunchRequest {
             access,
-            allowed_tools: &tools,
-            mcp_servers: &[server],
+            allowed_tools: tools.to_vec(),
+            mcp_servers: vec![server],
             ..LaunchRequest::new("", "/slot".into())
-        };
-        ExpectedLaunch::from(&ask)
+        }
     }
 
-    fn allows(expected: &ExpectedLaunch, tool: &str, path: Option<&str>) -> bool {
+    fn allows(launch: &LaunchRequest, tool: &str, path: Option<&str>) -> bool {
         let request = json!({ "tool_name": tool, "blocked_path": path });
-        decide(expected, &request) == Permission::Allow
+        refusal(launch, &request).is_none()
     }
 
     #[test]
     fn a_reader_looks_and_nothing_more() {
-        let reader = expected(Access::Read);
+        let reader = launch(Access::Read);
         for tool in ["Read", "Grep", "Skill", "WebFetch"] {
             assert!(allows(&reader, tool, None), "{tool}");
         }
@@ -129,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_builder_writes_in_its_worktree_with_the_tools_it_was_given() {
-        let builder = expected(Access::Edit);
+        let builder = launch(Access::Edit);
         for tool in ["Edit", "Write", "mcp__docs__search", "Task"] {
             assert!(allows(&builder, tool, None), "{tool}");
         }
@@ -149,17 +138,17 @@ mod tests {
             let request = json!({
                 "tool_name": "Write", "input": { "file_path": path }, "decision_reason_type": kind,
             });
-            decide(&expected(Access::Edit), &request)
+            refusal(&launch(Access::Edit), &request)
         };
-        assert_eq!(asked("src/a.rs", "other"), Permission::Allow);
+        assert_eq!(asked("src/a.rs", "other"), None);
         for path in ["/etc/passwd", "../a.rs"] {
-            assert!(matches!(asked(path, "workingDir"), Permission::Deny(_)), "{path}");
+            assert!(asked(path, "workingDir").is_some(), "{path}");
         }
     }
 
     #[test]
     fn nobody_answers_questions_and_what_is_forbidden_stays_so() {
-        let mut unsafely = expected(Access::Unsafe);
+        let mut unsafely = launch(Access::Unsafe);
         assert!(allows(&unsafely, "Bash", Some("/etc")));
         assert!(!allows(&unsafely, "AskUserQuestion", None));
         unsafely.disallowed_tools = vec!["Bash".into()];

@@ -57,21 +57,17 @@ impl RunResult {
         } else {
             crate::event::text(&self.text)
         };
-        match (self.terminal_reason.as_str(), self.subtype.as_str()) {
+        let cause = match (self.terminal_reason.as_str(), self.subtype.as_str()) {
             ("aborted_streaming" | "aborted_tools", _) => return AgentOutcome::Interrupted,
-            ("prompt_too_long", _) => return AgentOutcome::broke(Cause::Context, why),
-            ("max_turns", _) | (_, "error_max_turns") => {
-                return AgentOutcome::broke(Cause::Turns, why);
-            }
-            ("budget_exhausted", _) | (_, "error_max_budget_usd") => {
-                return AgentOutcome::broke(Cause::Budget, why);
-            }
+            ("prompt_too_long", _) => Some(Cause::Context),
+            ("max_turns", _) | (_, "error_max_turns") => Some(Cause::Turns),
+            ("budget_exhausted", _) | (_, "error_max_budget_usd") => Some(Cause::Budget),
             ("structured_output_retry_exhausted", _)
-            | (_, "error_max_structured_output_retries") => {
-                return AgentOutcome::broke(Cause::Schema, why);
-            }
-            _ if self.refused => return AgentOutcome::broke(Cause::Refusal, why),
-            _ => {}
+            | (_, "error_max_structured_output_retries") => Some(Cause::Schema),
+            _ => self.refused.then_some(Cause::Refusal),
+        };
+        if let Some(cause) = cause {
+            return AgentOutcome::broke(cause, why);
         }
         let word = self.error_word.as_deref().or(self.error_kind.as_deref());
         let facts = ErrorFacts { word, http_status: self.http_status, text: &self.text };

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use crate::agent::{ExpectedLaunch, OutputStream};
+use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Conversation, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
 use crate::event::{self, AgentEvent, AgentUsage, ChangeKind, Scope, TokenCount};
-use crate::jsonl::{JsonLine, json_line, no_answer, said_success, silent_end};
-use crate::tail::LastLines;
+use crate::jsonl::{JsonLines, items_of, no_answer, text_of};
+use crate::launch::LaunchRequest;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CodexConversation {
-    expected: ExpectedLaunch,
+    launch: LaunchRequest,
     thread: Option<String>,
     turn: CodexTurn,
     /// Whether Codex has said something or used a tool.
@@ -22,8 +22,7 @@ pub(crate) struct CodexConversation {
     usage: Option<AgentUsage>,
     /// The last top-level error, until work continues: "waiting for network" is repeated for ever.
     waiting: Option<String>,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
 /// The state of the turn. Only these events end a turn; an `error` event does not.
@@ -36,18 +35,8 @@ enum CodexTurn {
 }
 
 impl CodexConversation {
-    pub(crate) fn new(expected: ExpectedLaunch) -> Self {
-        CodexConversation {
-            expected,
-            thread: None,
-            turn: CodexTurn::Open,
-            has_acted: false,
-            answer: String::new(),
-            usage: None,
-            waiting: None,
-            words: LastLines::default(),
-            odd: Odd::default(),
-        }
+    pub(crate) fn new(launch: LaunchRequest) -> Self {
+        CodexConversation { launch, ..Self::default() }
     }
 
     fn event(&mut self, event: &Value) -> Vec<AgentEvent> {
@@ -67,20 +56,15 @@ impl CodexConversation {
             Some("turn.failed") => {
                 let why = string(&event["error"]["message"]);
                 self.turn = CodexTurn::Failed(why.clone());
-                vec![AgentEvent::Result { ok: false, text: event::text(&why) }]
+                vec![AgentEvent::result(false, &why)]
             }
             Some("error") => {
                 let message = string(&event["message"]);
                 self.waiting = Some(message.clone());
-                vec![AgentEvent::Notice { text: event::text(&message) }]
+                vec![AgentEvent::notice(&message)]
             }
-            Some(_) | None => self.unknown(),
+            Some(_) | None => self.lines.unknown(),
         }
-    }
-
-    fn unknown(&mut self) -> Vec<AgentEvent> {
-        self.odd.unknown += 1;
-        Vec::new()
     }
 
     fn started(&mut self, item: &Value) -> Vec<AgentEvent> {
@@ -94,7 +78,7 @@ impl CodexConversation {
             Some("file_change") => ("edit".to_owned(), paths(item)),
             Some("web_search") => ("web_search".to_owned(), string(&item["query"])),
             Some("agent_message" | "reasoning" | "todo_list" | "error") => return Vec::new(),
-            Some(_) | None => return self.unknown(),
+            Some(_) | None => return self.lines.unknown(),
         };
         self.has_acted = true;
         let summary = event::summary(&summary);
@@ -106,33 +90,28 @@ impl CodexConversation {
             Some("agent_message") => {
                 self.has_acted = true;
                 self.answer = string(&item["text"]);
-                vec![AgentEvent::Text { text: event::text(&self.answer) }]
+                vec![AgentEvent::text(&self.answer)]
             }
-            Some("reasoning") => {
-                vec![AgentEvent::Thought { text: event::text(item["text"].as_str().unwrap_or("")) }]
-            }
-            Some("error") => {
-                let text = event::text(item["message"].as_str().unwrap_or(""));
-                vec![AgentEvent::Notice { text }]
-            }
+            Some("reasoning") => vec![AgentEvent::thought(text_of(&item["text"]))],
+            Some("error") => vec![AgentEvent::notice(text_of(&item["message"]))],
             Some("command_execution") => {
-                vec![tool_result(item, &string(&item["aggregated_output"]))]
+                vec![tool_result(item, text_of(&item["aggregated_output"]))]
             }
             Some("mcp_tool_call") => {
                 let error = item["error"]["message"].as_str();
                 let said = error.map_or_else(|| item["result"].to_string(), str::to_owned);
                 vec![tool_result(item, &said)]
             }
-            Some("web_search") => vec![tool_result(item, &string(&item["query"]))],
+            Some("web_search") => vec![tool_result(item, text_of(&item["query"]))],
             Some("file_change") => {
                 let mut events = vec![tool_result(item, &paths(item))];
                 if item["status"] == "completed" {
-                    events.extend(changes(item).iter().map(file_change));
+                    events.extend(items_of(&item["changes"]).iter().map(file_change));
                 }
                 events
             }
             Some("todo_list") => Vec::new(),
-            Some(_) | None => self.unknown(),
+            Some(_) | None => self.lines.unknown(),
         }
     }
 
@@ -141,19 +120,14 @@ impl CodexConversation {
     fn turn_completed(&mut self, usage: &Value) -> Vec<AgentEvent> {
         self.turn = CodexTurn::Completed;
         let count = |key: &str| usage[key].as_u64().unwrap_or(0);
-        let usage = AgentUsage {
-            tokens: TokenCount {
-                input: count("input_tokens"),
-                output: count("output_tokens"),
-                cached: count("cached_input_tokens"),
-            },
-            tokens_scope: Scope::Session,
-            cost_usd: None,
-            cost_scope: Scope::Session,
+        let tokens = TokenCount {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cached: count("cached_input_tokens"),
         };
+        let usage = AgentUsage::new(Scope::Session, tokens, None);
         self.usage = Some(usage);
-        let text = event::text(&self.answer);
-        vec![AgentEvent::Usage(usage), AgentEvent::Result { ok: true, text }]
+        vec![AgentEvent::Usage(usage), AgentEvent::result(true, &self.answer)]
     }
 
     fn outcome(&self, exit: &ExitFacts) -> AgentOutcome {
@@ -162,7 +136,7 @@ impl CodexConversation {
         }
         match &self.turn {
             CodexTurn::Completed if !self.has_acted => no_answer(),
-            CodexTurn::Completed => said_success(exit, &self.words),
+            CodexTurn::Completed => self.lines.said_success(exit),
             CodexTurn::Failed(why) => failed(why),
             CodexTurn::Open => self.unfinished(exit),
         }
@@ -171,7 +145,7 @@ impl CodexConversation {
     /// The outcome if Codex answers in another thread: for an unknown id it starts a new thread
     /// without saying so.
     fn other_thread(&self) -> Option<AgentOutcome> {
-        let asked = self.expected.session.as_deref()?;
+        let asked = self.launch.session.as_deref()?;
         let got = self.thread.as_deref()?;
         (asked != got).then(|| {
             let why = format!("Codex started a new thread ({got}) instead of resuming {asked}");
@@ -185,26 +159,24 @@ impl CodexConversation {
             let facts = ErrorFacts { text: why, ..ErrorFacts::default() };
             return classify(facts).unwrap_or(AgentTrouble::Outage).outcome(event::text(why), None);
         }
-        exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, self.thread.is_some()))
+        self.lines.silent_end(exit, self.thread.is_some())
     }
 }
 
 impl Conversation for CodexConversation {
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
-        match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            JsonLine::Event(event) => self.event(&event).into(),
-            JsonLine::Words(events) => events.into(),
-        }
+        let event = self.lines.read(stream, line, truncated);
+        event.map_or_else(|shown| shown, |event| self.event(&event)).into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
+        let outcome = self.outcome(&exit);
         AgentEnding {
-            outcome: self.outcome(&exit),
             answer: self.answer,
-            structured: None,
             session: self.thread,
             usage: self.usage,
-            odd: self.odd,
+            odd: self.lines.odd,
+            ..AgentEnding::new(outcome)
         }
     }
 }
@@ -227,12 +199,9 @@ fn tool_result(item: &Value, said: &str) -> AgentEvent {
     }
 }
 
-fn changes(item: &Value) -> &[Value] {
-    item["changes"].as_array().map_or(&[], Vec::as_slice)
-}
-
 fn paths(item: &Value) -> String {
-    changes(item).iter().filter_map(|change| change["path"].as_str()).collect::<Vec<_>>().join(", ")
+    let changes = items_of(&item["changes"]).iter();
+    changes.filter_map(|change| change["path"].as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn file_change(change: &Value) -> AgentEvent {
@@ -245,5 +214,5 @@ fn file_change(change: &Value) -> AgentEvent {
 }
 
 fn string(value: &Value) -> String {
-    value.as_str().unwrap_or("").to_owned()
+    text_of(value).to_owned()
 }

@@ -4,19 +4,17 @@ use super::said::{ApiFailed, ApiSaid, FailedBy};
 use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Conversation, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
-use crate::event::{self, AgentEvent, AgentUsage, RateStatus, Scope, TokenCount};
-use crate::jsonl::{JsonLine, json_line, said_success, silent_end};
-use crate::tail::LastLines;
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
+use crate::event::{AgentEvent, AgentUsage, RateStatus, Scope};
+use crate::jsonl::JsonLines;
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenAiConversation {
     answer: String,
     session: Option<String>,
-    tokens: Option<TokenCount>,
+    usage: Option<AgentUsage>,
     failed: Option<AgentOutcome>,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
 impl OpenAiConversation {
@@ -24,47 +22,39 @@ impl OpenAiConversation {
         match said {
             ApiSaid::Text { text } => {
                 self.answer.push_str(&text);
-                vec![AgentEvent::Text { text: event::text(&text) }]
+                vec![AgentEvent::text(&text)]
             }
-            ApiSaid::Thought { text } => vec![AgentEvent::Thought { text: event::text(&text) }],
+            ApiSaid::Thought { text } => vec![AgentEvent::thought(&text)],
             ApiSaid::Anew => {
                 self.answer.clear();
                 Vec::new()
             }
             ApiSaid::Usage { tokens } => {
-                self.tokens = Some(tokens);
-                self.usage().map(AgentEvent::Usage).into_iter().collect()
+                let usage = AgentUsage::new(Scope::Run, tokens, None);
+                self.usage = Some(usage);
+                vec![AgentEvent::Usage(usage)]
             }
             ApiSaid::Retry { number, tries_max, wait_ms, why } => {
                 let text = format!("retrying in {wait_ms} ms (try {number} of {tries_max}): {why}");
-                vec![AgentEvent::Notice { text: event::text(&text) }]
+                vec![AgentEvent::notice(&text)]
             }
             ApiSaid::Limit { until_unix } => vec![AgentEvent::RateLimit {
                 status: RateStatus::Rejected,
                 resets_at_unix: until_unix,
             }],
-            ApiSaid::Notice { text } => vec![AgentEvent::Notice { text: event::text(&text) }],
+            ApiSaid::Notice { text } => vec![AgentEvent::notice(&text)],
             ApiSaid::Done { session, model: _ } => {
                 self.session = Some(session.clone());
                 self.answer = without_thoughts(std::mem::take(&mut self.answer));
-                let text = event::text(&self.answer);
-                vec![AgentEvent::Session { id: session }, AgentEvent::Result { ok: true, text }]
+                let result = AgentEvent::result(true, &self.answer);
+                vec![AgentEvent::Session { id: session }, result]
             }
             ApiSaid::Failed(failed) => {
-                let text = event::text(&failed.message);
+                let result = AgentEvent::result(false, &failed.message);
                 self.failed = Some(judge(failed));
-                vec![AgentEvent::Result { ok: false, text }]
+                vec![result]
             }
         }
-    }
-
-    fn usage(&self) -> Option<AgentUsage> {
-        self.tokens.map(|tokens| AgentUsage {
-            tokens,
-            tokens_scope: Scope::Run,
-            cost_usd: None,
-            cost_scope: Scope::Run,
-        })
     }
 
     fn outcome(&self, exit: &ExitFacts) -> AgentOutcome {
@@ -73,35 +63,26 @@ impl OpenAiConversation {
             (None, Some(_)) if self.answer.trim().is_empty() => {
                 AgentOutcome::broke(Cause::Empty, "the model's answer is empty")
             }
-            (None, Some(_)) => said_success(exit, &self.words),
-            (None, None) => exit.forced().unwrap_or_else(|| silent_end(exit, &self.words, true)),
+            (None, Some(_)) => self.lines.said_success(exit),
+            (None, None) => self.lines.silent_end(exit, true),
         }
     }
 }
 
 impl Conversation for OpenAiConversation {
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
-        let event = match json_line(stream, line, truncated, &mut self.odd, &mut self.words) {
-            JsonLine::Event(event) => event,
-            JsonLine::Words(events) => return events.into(),
-        };
-        match serde_json::from_value(event) {
-            Ok(said) => self.said(said).into(),
-            Err(_) => {
-                self.odd.unknown += 1;
-                HeardLine::default()
-            }
-        }
+        let said = self.lines.read(stream, line, truncated);
+        said.map_or_else(|shown| shown, |said| self.said(said)).into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
+        let outcome = self.outcome(&exit);
         AgentEnding {
-            outcome: self.outcome(&exit),
-            usage: self.usage(),
             answer: self.answer,
-            structured: None,
             session: self.session,
-            odd: self.odd,
+            usage: self.usage,
+            odd: self.lines.odd,
+            ..AgentEnding::new(outcome)
         }
     }
 }
@@ -109,8 +90,7 @@ impl Conversation for OpenAiConversation {
 /// The outcome of a failed request. The server's words for the error count first, then its status,
 /// then its message.
 fn judge(failed: ApiFailed) -> AgentOutcome {
-    let ApiFailed { message: why, until_unix, .. } = &failed;
-    let (why, until) = (why.clone(), *until_unix);
+    let (why, until) = (failed.message.clone(), failed.until_unix);
     match failed.by {
         FailedBy::Key => AgentOutcome::Auth { why },
         FailedBy::Setting => AgentOutcome::broke(Cause::Startup, why),
@@ -149,6 +129,7 @@ fn without_thoughts(answer: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{OddLines, TokenCount};
 
     fn run(words: &[ApiSaid], exit: ExitFacts) -> (AgentEnding, Vec<AgentEvent>) {
         let mut talk = Box::new(OpenAiConversation::default());
@@ -159,7 +140,7 @@ mod tests {
             assert_eq!(&serde_json::from_str::<ApiSaid>(&line).unwrap(), word);
             events.extend(talk.line(OutputStream::Out, &line, false).events);
         }
-        assert_eq!(talk.odd, Odd::default());
+        assert_eq!(talk.lines.odd, OddLines::default());
         (talk.finish(exit), events)
     }
 

@@ -27,44 +27,6 @@ pub struct ModelRequest {
     pub earlier: Vec<Exchange>,
     /// The schema of the answer, in the form that strict modes take.
     pub schema: Option<Value>,
-    pub limits: RequestLimits,
-}
-
-/// The limits on the retries of the process. Longer waits are up to the engine: it knows of other
-/// tasks, other agents and the money.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequestLimits {
-    /// The number of requests, the first one included.
-    pub tries_max: u32,
-    /// The longest pause before a retry.
-    pub pause_ms_max: u64,
-    /// The time after which no further try begins.
-    pub retry_ms_max: u64,
-    /// The longest time to establish a connection.
-    pub connect_ms_max: u64,
-    /// The longest time without a byte from the server.
-    pub idle_ms_max: u64,
-}
-
-const TRIES_MAX: u32 = 5;
-/// A server that asks for a longer pause is not waited for here.
-const PAUSE_MS_MAX: u64 = 30_000;
-const RETRY_MS_MAX: u64 = 5 * 60_000;
-const CONNECT_MS_MAX: u64 = 30_000;
-/// A local server may load its model first; another thinks before it writes.
-const IDLE_MS_MAX: u64 = 10 * 60_000;
-
-impl Default for RequestLimits {
-    fn default() -> RequestLimits {
-        RequestLimits {
-            tries_max: TRIES_MAX,
-            pause_ms_max: PAUSE_MS_MAX,
-            retry_ms_max: RETRY_MS_MAX,
-            connect_ms_max: CONNECT_MS_MAX,
-            idle_ms_max: IDLE_MS_MAX,
-        }
-    }
 }
 
 /// The prefix of the name of a conversation that the server does not keep.

@@ -1,50 +1,47 @@
 //! Decodes the scripted agent's lines into events, and judges the launch at its end.
 
-use serde_json::Value;
-
-use super::said::{FailKind, ScriptSaid};
+use super::said::{FailKind, ScriptFailure, ScriptSaid};
 use crate::agent::OutputStream;
-use crate::command::failure;
+use crate::command::by_exit;
 use crate::conversation::{Conversation, HeardLine};
-use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, Odd};
-use crate::event::{self, AgentEvent, AgentUsage, Scope, TokenCount};
-use crate::jsonl::{JsonLine, json_line};
-use crate::tail::LastLines;
+use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
+use crate::event::{AgentEvent, AgentUsage, Scope, TokenCount};
+use crate::jsonl::JsonLines;
 
 #[derive(Debug, Default)]
 pub(crate) struct ScriptConversation {
     session: Option<String>,
     answer: String,
-    tokens: Option<TokenCount>,
-    cost_usd: Option<f64>,
+    usage: Option<AgentUsage>,
     failed: Option<AgentOutcome>,
-    words: LastLines,
-    odd: Odd,
+    lines: JsonLines,
 }
 
 impl ScriptConversation {
     fn said(&mut self, said: ScriptSaid) -> Vec<AgentEvent> {
         match said {
-            ScriptSaid::Text { text } => vec![AgentEvent::Text { text: event::text(&text) }],
+            ScriptSaid::Text { text } => vec![AgentEvent::text(&text)],
             ScriptSaid::Change { path, kind } => vec![AgentEvent::FileChange { path, kind }],
             ScriptSaid::Session { id } => {
                 self.session = Some(id.clone());
                 vec![AgentEvent::Session { id }]
             }
             ScriptSaid::Tokens { tokens } => {
-                self.tokens = Some(tokens);
-                self.usage().map(AgentEvent::Usage).into_iter().collect()
+                let usage = self.usage();
+                usage.tokens = tokens;
+                vec![AgentEvent::Usage(*usage)]
             }
             ScriptSaid::Cost { usd } => {
-                self.cost_usd = Some(usd);
-                self.usage().map(AgentEvent::Usage).into_iter().collect()
+                let usage = self.usage();
+                usage.cost_usd = Some(usd);
+                vec![AgentEvent::Usage(*usage)]
             }
             ScriptSaid::Answer { text } => {
                 self.answer = text;
-                vec![AgentEvent::Result { ok: true, text: event::text(&self.answer) }]
+                vec![AgentEvent::result(true, &self.answer)]
             }
-            ScriptSaid::Fail { kind, why, until_unix } => {
-                let text = event::text(&why);
+            ScriptSaid::Fail(ScriptFailure { kind, why, until_unix }) => {
+                let event = AgentEvent::result(false, &why);
                 self.failed = Some(match kind {
                     FailKind::Broke => AgentOutcome::broke(Cause::Other, why),
                     FailKind::Quota => AgentOutcome::Quota { until_unix, why },
@@ -52,54 +49,30 @@ impl ScriptConversation {
                     FailKind::Outage => AgentOutcome::Outage { why },
                     FailKind::Model => AgentOutcome::broke(Cause::Model, why),
                 });
-                vec![AgentEvent::Result { ok: false, text }]
+                vec![event]
             }
         }
     }
 
-    fn usage(&self) -> Option<AgentUsage> {
-        (self.tokens.is_some() || self.cost_usd.is_some()).then(|| AgentUsage {
-            tokens: self.tokens.unwrap_or_default(),
-            tokens_scope: Scope::Run,
-            cost_usd: self.cost_usd,
-            cost_scope: Scope::Run,
-        })
+    fn usage(&mut self) -> &mut AgentUsage {
+        self.usage.get_or_insert(AgentUsage::new(Scope::Run, TokenCount::default(), None))
     }
 }
 
 impl Conversation for ScriptConversation {
     fn line(&mut self, stream: OutputStream, line: &str, truncated: bool) -> HeardLine {
-        let event: Value = match json_line(stream, line, truncated, &mut self.odd, &mut self.words)
-        {
-            JsonLine::Event(event) => event,
-            JsonLine::Words(events) => return events.into(),
-        };
-        match serde_json::from_value(event) {
-            Ok(said) => self.said(said).into(),
-            Err(_) => {
-                self.odd.unknown += 1;
-                HeardLine::default()
-            }
-        }
+        let said = self.lines.read(stream, line, truncated);
+        said.map_or_else(|shown| shown, |said| self.said(said)).into()
     }
 
     fn finish(self: Box<Self>, exit: ExitFacts) -> AgentEnding {
-        let usage = self.usage();
-        let outcome = match (self.failed, exit.forced()) {
-            (Some(outcome), _) | (None, Some(outcome)) => outcome,
-            (None, None) if exit.is_zero() => AgentOutcome::Success,
-            (None, None) => AgentOutcome::broke(
-                Cause::Crash,
-                format!("the agent {}", failure(&exit, &self.words)),
-            ),
-        };
+        let outcome = self.failed.unwrap_or_else(|| by_exit(&exit, &self.lines.words));
         AgentEnding {
-            outcome,
             answer: self.answer,
-            structured: None,
             session: self.session,
-            usage,
-            odd: self.odd,
+            usage: self.usage,
+            odd: self.lines.odd,
+            ..AgentEnding::new(outcome)
         }
     }
 }
@@ -118,7 +91,11 @@ mod tests {
             ScriptSaid::Tokens { tokens: TokenCount { input: 1, output: 2, cached: 3 } },
             ScriptSaid::Cost { usd: 0.5 },
             ScriptSaid::Answer { text: "{}".into() },
-            ScriptSaid::Fail { kind: FailKind::Quota, why: "w".into(), until_unix: Some(5) },
+            ScriptSaid::Fail(ScriptFailure {
+                kind: FailKind::Quota,
+                why: "w".into(),
+                until_unix: Some(5),
+            }),
         ];
         for word in words {
             let line = word.line();
@@ -146,8 +123,11 @@ mod tests {
             AgentOutcome::broke(Cause::Crash, "the agent exited with code 3")
         );
         assert_eq!(run(&answer, ExitFacts::signal(15)).outcome, AgentOutcome::Interrupted);
-        let quota =
-            ScriptSaid::Fail { kind: FailKind::Quota, why: "used".into(), until_unix: Some(9) };
+        let quota = ScriptSaid::Fail(ScriptFailure {
+            kind: FailKind::Quota,
+            why: "used".into(),
+            until_unix: Some(9),
+        });
         let expected = AgentOutcome::Quota { until_unix: Some(9), why: "used".into() };
         assert_eq!(run(&[quota], ExitFacts::code(1)).outcome, expected);
     }

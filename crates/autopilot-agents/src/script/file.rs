@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use globset::Glob;
 use serde::Deserialize;
 
-use super::ScriptSaid;
+use super::{ScriptFailure, ScriptSaid};
 use crate::event::{ChangeKind, TokenCount};
 
 /// The longest script that is read.
@@ -27,65 +27,82 @@ pub struct ScriptPlace<'a> {
     pub prompt: &'a str,
 }
 
-/// One action of the scripted agent. Paths are relative to the worktree.
-#[derive(Debug, Clone, PartialEq)]
+/// One action of the scripted agent, as the file has it. Paths are relative to the worktree.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Replace the file's content, and create missing directories.
-    Write {
-        path: String,
-        content: String,
-    },
-    /// Add to the end of a file.
-    Append {
-        path: String,
-        content: String,
-    },
-    Delete {
-        path: String,
-    },
+    /// Replace the content of files, and create missing directories.
+    Write(BTreeMap<String, String>),
+    /// Add to the end of files.
+    Append(BTreeMap<String, String>),
+    /// Delete a file.
+    Delete(String),
     /// Run a shell command; a failure of the command does not end the script.
-    Run {
-        command: String,
-    },
-    /// Print a line.
-    Print(ScriptSaid),
+    Run(String),
+    /// Say a text.
+    Say(String),
     /// Wait.
     SleepMs(u64),
-    /// Do nothing for ever.
-    Hang,
+    /// Do nothing for ever; `false` goes on.
+    Hang(bool),
     /// End the process with this exit code.
-    Exit {
-        code: u8,
-    },
+    Exit(u8),
     /// Send the signal to the process itself.
-    Kill(ScriptSignal),
+    Signal(ScriptSignal),
+    /// Give the answer.
+    Answer(serde_json::Value),
+    /// Report the cost so far.
+    CostUsd(f64),
+    /// Report the tokens used so far.
+    Tokens(TokenCount),
+    /// Name the session.
+    Session(String),
+    /// Give up.
+    Fail(ScriptFailure),
+}
+
+impl Action {
+    /// The lines that the agent prints once it has done this.
+    pub fn said(&self) -> Vec<ScriptSaid> {
+        let changed = |path: &String, kind| ScriptSaid::Change { path: path.clone(), kind };
+        let said = match self {
+            Action::Write(files) | Action::Append(files) => {
+                return files.keys().map(|path| changed(path, ChangeKind::Modified)).collect();
+            }
+            Action::Delete(path) => changed(path, ChangeKind::Deleted),
+            Action::Say(text) => ScriptSaid::Text { text: text.clone() },
+            Action::Answer(answer) => ScriptSaid::Answer { text: answer_text(answer) },
+            Action::CostUsd(usd) => ScriptSaid::Cost { usd: *usd },
+            Action::Tokens(tokens) => ScriptSaid::Tokens { tokens: *tokens },
+            Action::Session(id) => ScriptSaid::Session { id: id.clone() },
+            Action::Fail(failure) => ScriptSaid::Fail(failure.clone()),
+            Action::Run(_)
+            | Action::SleepMs(_)
+            | Action::Hang(_)
+            | Action::Exit(_)
+            | Action::Signal(_) => return Vec::new(),
+        };
+        vec![said]
+    }
 }
 
 /// The signals that a script can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ScriptSignal {
-    Hup,
-    Int,
-    Abrt,
-    Kill,
-    Segv,
-    Term,
-    Stop,
+    Hup = 1,
+    Int = 2,
+    Abrt = 6,
+    Kill = 9,
+    Segv = 11,
+    Term = 15,
+    Stop = 19,
 }
 
 impl ScriptSignal {
     /// The signal's number on Linux.
     pub fn number(self) -> i32 {
-        match self {
-            ScriptSignal::Hup => 1,
-            ScriptSignal::Int => 2,
-            ScriptSignal::Abrt => 6,
-            ScriptSignal::Kill => 9,
-            ScriptSignal::Segv => 11,
-            ScriptSignal::Term => 15,
-            ScriptSignal::Stop => 19,
-        }
+        self as i32
     }
 }
 
@@ -118,7 +135,7 @@ struct ScriptRule {
     /// A text that the prompt must contain.
     prompt: Option<String>,
     #[serde(rename = "do", default)]
-    doing: Vec<Doing>,
+    actions: Vec<Action>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -135,39 +152,6 @@ impl<T> OneOrMany<T> {
             OneOrMany::Many(many) => many.iter().any(fits),
         }
     }
-}
-
-/// An action as the file has it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Doing {
-    Write(BTreeMap<String, String>),
-    Append(BTreeMap<String, String>),
-    Delete(String),
-    Run(String),
-    Say(String),
-    SleepMs(u64),
-    Hang(bool),
-    Exit(u8),
-    Signal(ScriptSignal),
-    Answer(serde_json::Value),
-    CostUsd(f64),
-    Tokens(TokenCount),
-    Session(String),
-    Fail(Fail),
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Fail {
-    kind: super::said::FailKind,
-    #[serde(default = "no_reason")]
-    why: String,
-    until_unix: Option<i64>,
-}
-
-fn no_reason() -> String {
-    "the script says so".to_owned()
 }
 
 impl Script {
@@ -191,7 +175,7 @@ impl Script {
     }
 
     /// The actions of the first rule that matches, in their order.
-    pub fn play(&self, place: ScriptPlace<'_>) -> Result<Vec<Action>, ScriptError> {
+    pub fn play(&self, place: ScriptPlace<'_>) -> Result<&[Action], ScriptError> {
         let rule = self.rules.iter().find(|rule| rule.fits(place));
         let rule = rule.ok_or_else(|| ScriptError::NoRule {
             step: place.step.to_owned(),
@@ -199,7 +183,7 @@ impl Script {
             iteration: place.iteration,
             attempt: place.attempt,
         })?;
-        Ok(rule.doing.iter().flat_map(actions).collect())
+        Ok(&rule.actions)
     }
 }
 
@@ -215,48 +199,6 @@ impl ScriptRule {
 
 fn matches_task(pattern: &str, task: &str) -> bool {
     pattern == task || Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(task))
-}
-
-fn actions(doing: &Doing) -> Vec<Action> {
-    match doing {
-        Doing::Write(files) => files.iter().flat_map(write).collect(),
-        Doing::Append(files) => files.iter().flat_map(append).collect(),
-        Doing::Delete(path) => {
-            vec![Action::Delete { path: path.clone() }, changed(path, ChangeKind::Deleted)]
-        }
-        Doing::Run(command) => vec![Action::Run { command: command.clone() }],
-        Doing::Say(text) => vec![Action::Print(ScriptSaid::Text { text: text.clone() })],
-        Doing::SleepMs(ms) => vec![Action::SleepMs(*ms)],
-        Doing::Hang(true) => vec![Action::Hang],
-        Doing::Hang(false) => Vec::new(),
-        Doing::Exit(code) => vec![Action::Exit { code: *code }],
-        Doing::Signal(signal) => vec![Action::Kill(*signal)],
-        Doing::Answer(answer) => {
-            vec![Action::Print(ScriptSaid::Answer { text: answer_text(answer) })]
-        }
-        Doing::CostUsd(usd) => vec![Action::Print(ScriptSaid::Cost { usd: *usd })],
-        Doing::Tokens(tokens) => vec![Action::Print(ScriptSaid::Tokens { tokens: *tokens })],
-        Doing::Session(id) => vec![Action::Print(ScriptSaid::Session { id: id.clone() })],
-        Doing::Fail(fail) => vec![Action::Print(ScriptSaid::Fail {
-            kind: fail.kind,
-            why: fail.why.clone(),
-            until_unix: fail.until_unix,
-        })],
-    }
-}
-
-fn write((path, content): (&String, &String)) -> [Action; 2] {
-    let (path, content) = (path.clone(), content.clone());
-    [Action::Write { path: path.clone(), content }, changed(&path, ChangeKind::Modified)]
-}
-
-fn append((path, content): (&String, &String)) -> [Action; 2] {
-    let (path, content) = (path.clone(), content.clone());
-    [Action::Append { path: path.clone(), content }, changed(&path, ChangeKind::Modified)]
-}
-
-fn changed(path: &str, kind: ChangeKind) -> Action {
-    Action::Print(ScriptSaid::Change { path: path.to_owned(), kind })
 }
 
 /// A text is the answer as it is; any other value is printed as JSON.
@@ -303,38 +245,47 @@ mod tests {
     fn the_first_fitting_rule_is_played_in_its_order() {
         let script = Script::parse(SCRIPT).unwrap();
         let played = script.play(place("build", "add-login", 1, 1)).unwrap();
-        let lines: Vec<String> = played.iter().map(|action| format!("{action:?}")).collect();
+        let done_and_said = |action: &Action| {
+            let said = action.said().into_iter().map(|said| format!("  {}", said.line()));
+            std::iter::once(format!("{action:?}")).chain(said).collect::<Vec<_>>()
+        };
+        let lines: Vec<String> = played.iter().flat_map(done_and_said).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-    Print(Text { text: "working" })
-    Write { path: "src/a.txt", content: "one\n" }
-    Print(Change { path: "src/a.txt", kind: Modified })
-    Append { path: "log", content: "more" }
-    Print(Change { path: "log", kind: Modified })
-    Delete { path: "old.txt" }
-    Print(Change { path: "old.txt", kind: Deleted })
-    Run { command: "touch x && echo y" }
+    Say("working")
+      {"said":"text","text":"working"}
+    Write({"src/a.txt": "one\n"})
+      {"said":"change","path":"src/a.txt","kind":"modified"}
+    Append({"log": "more"})
+      {"said":"change","path":"log","kind":"modified"}
+    Delete("old.txt")
+      {"said":"change","path":"old.txt","kind":"deleted"}
+    Run("touch x && echo y")
     SleepMs(5)
-    Print(Session { id: "s-1" })
-    Print(Tokens { tokens: TokenCount { input: 10, output: 2, cached: 0 } })
-    Print(Cost { usd: 0.25 })
-    Print(Answer { text: "{\"changed_files\":[\"src/a.txt\"],\"notes\":\"done\"}" })
+    Session("s-1")
+      {"said":"session","id":"s-1"}
+    Tokens(TokenCount { input: 10, output: 2, cached: 0 })
+      {"said":"tokens","tokens":{"input":10,"output":2,"cached":0}}
+    CostUsd(0.25)
+      {"said":"cost","usd":0.25}
+    Answer(Object {"changed_files": Array [String("src/a.txt")], "notes": String("done")})
+      {"said":"answer","text":"{\"changed_files\":[\"src/a.txt\"],\"notes\":\"done\"}"}
     "#);
     }
 
     #[test]
     fn rules_are_told_apart_by_step_task_iteration_attempt_and_prompt() {
         let script = Script::parse(SCRIPT).unwrap();
-        let kill = vec![Action::Kill(ScriptSignal::Kill)];
+        let kill = [Action::Signal(ScriptSignal::Kill)];
         assert_eq!(script.play(place("build", "other", 1, 2)).unwrap(), kill);
         assert_eq!(script.play(place("fix", "other", 1, 3)).unwrap(), kill);
         assert!(script.play(place("build", "other", 1, 4)).is_err());
         assert!(script.play(place("build", "add-login", 2, 1)).is_err());
         let fixed = script.play(place("fix", "x", 2, 1)).unwrap();
-        assert_eq!(fixed[0], Action::Print(ScriptSaid::Answer { text: "plain text".into() }));
-        assert_eq!(fixed[1], Action::Hang);
+        assert_eq!(fixed[0].said(), [ScriptSaid::Answer { text: "plain text".into() }]);
+        assert_eq!(fixed[1], Action::Hang(true));
         let other_prompt = ScriptPlace { prompt: "fix it", ..place("fix", "x", 2, 1) };
         assert!(script.play(other_prompt).is_err());
-        assert_eq!(script.play(place("review", "x", 1, 1)).unwrap()[1], Action::Exit { code: 3 });
+        assert_eq!(script.play(place("review", "x", 1, 1)).unwrap()[1], Action::Exit(3));
     }
 
     #[test]

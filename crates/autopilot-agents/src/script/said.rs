@@ -21,7 +21,22 @@ pub enum ScriptSaid {
     /// The answer; the last one counts.
     Answer { text: String },
     /// The agent gives up.
-    Fail { kind: FailKind, why: String, until_unix: Option<i64> },
+    Fail(ScriptFailure),
+}
+
+/// The failure of an agent that gives up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptFailure {
+    pub kind: FailKind,
+    #[serde(default = "no_reason")]
+    pub why: String,
+    /// The time at which a quota resets.
+    pub until_unix: Option<i64>,
+}
+
+fn no_reason() -> String {
+    "the script says so".to_owned()
 }
 
 /// The ways in which a real agent gives up that a process's exit cannot show.

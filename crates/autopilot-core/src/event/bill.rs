@@ -48,7 +48,7 @@ impl Bill {
     #[must_use]
     pub fn since(self, before: Bill) -> Bill {
         Bill {
-            usd: Micros(self.usd.0.saturating_sub(before.usd.0)),
+            usd: self.usd.minus(before.usd),
             tokens_in: self.tokens_in.saturating_sub(before.tokens_in),
             tokens_out: self.tokens_out.saturating_sub(before.tokens_out),
             cached: self.cached.saturating_sub(before.cached),
@@ -67,13 +67,33 @@ pub struct SessionTotal {
     pub usd: Option<Micros>,
     /// None if the vendor counts each turn by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<TokenTotal>,
+    pub tokens: Option<TokenCount>,
 }
 
-/// A vendor's count of tokens over a session.
+/// Counts of tokens: `input` is everything the model read, `cached` the part of it that came from
+/// the vendor's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenTotal {
+#[serde(default, deny_unknown_fields)]
+pub struct TokenCount {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
+}
+
+impl TokenCount {
+    /// The sum of both counts; stops at the largest number.
+    #[must_use]
+    pub fn plus(self, other: TokenCount) -> TokenCount {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// Combines each figure with the same figure of `other`.
+    #[must_use]
+    pub fn with(self, other: TokenCount, both: fn(u64, u64) -> u64) -> TokenCount {
+        TokenCount {
+            input: both(self.input, other.input),
+            output: both(self.output, other.output),
+            cached: both(self.cached, other.cached),
+        }
+    }
 }

@@ -85,9 +85,11 @@ fn objection(gate: ReviewGate, task: &Task) -> Option<String> {
         ReviewGate::Evidence => shown.facts.blocking() > 0,
         ReviewGate::Advisory => false,
     };
-    let text =
-        || failure(task, Step::Review).unwrap_or_else(|| "the review did not approve".into());
-    objects.then(text)
+    let otherwise = || match shown.facts.verdict() {
+        Some(Verdict::Approve) => "the reviewer approved, but named issues that block".to_owned(),
+        Some(Verdict::RequestChanges) | None => "the review did not approve".to_owned(),
+    };
+    objects.then(|| failure(task, Step::Review).unwrap_or_else(otherwise))
 }
 
 /// The words of `state.json` for a task at a step.

@@ -48,6 +48,12 @@ pub struct ReviewGround {
     pub failed_commands: BTreeSet<String>,
     /// The lines that the change adds, by their new number, or removes, by their old one.
     pub changed_lines: BTreeSet<(String, u64)>,
+    /// The change has more lines than these; of the rest only the files are known.
+    pub lines_are_cut: bool,
+    /// The files of the change.
+    pub changed_files: BTreeSet<String>,
+    /// The directory in which the reviewer sees the change.
+    pub directory: String,
 }
 
 /// The issues of a review, weighed by what they cite.
@@ -55,7 +61,8 @@ pub struct ReviewGround {
 pub struct WeighedIssues {
     /// The issues that block under the evidence gate.
     pub blocking: u64,
-    /// Citations that the controller could not find, for a person to read.
+    /// Citations that the controller could not find, and a refusal that does not block, for a
+    /// person to read.
     pub notes: Vec<String>,
 }
 
@@ -88,11 +95,11 @@ impl ReviewAnswer {
 /// one thing the controller finds itself.
 pub fn weigh_issues(
     gate: ReviewGate,
-    issues: &[ReviewIssue],
+    review: &ReviewAnswer,
     ground: &ReviewGround,
 ) -> WeighedIssues {
     let mut weighed = WeighedIssues::default();
-    for issue in issues {
+    for issue in &review.issues {
         let (found, missing): (Vec<Citation<'_>>, Vec<_>) =
             issue.citations().partition(|cited| cited.is_found(ground));
         match issue.severity {
@@ -106,7 +113,22 @@ pub fn weigh_issues(
             format!("the reviewer's issue “{message}” cites {}", cited.mistake(ground))
         }));
     }
+    weighed.notes.extend(set_aside(gate, review, weighed.blocking));
     weighed
+}
+
+/// The note about a refusal that blocks nothing under the gate.
+fn set_aside(gate: ReviewGate, review: &ReviewAnswer, blocking: u64) -> Option<String> {
+    let why = match gate {
+        ReviewGate::Evidence if blocking == 0 => {
+            "none of its blocker and major issues cites evidence that was found (`gates.review: \
+             evidence`)"
+        }
+        ReviewGate::Advisory => "reviews only advise (`gates.review: advisory`)",
+        ReviewGate::Evidence | ReviewGate::Required => return None,
+    };
+    let is_refused = review.verdict == Verdict::RequestChanges;
+    is_refused.then(|| format!("the reviewer asked for changes: {}; {why}", review.summary.trim()))
 }
 
 /// One piece of evidence that an issue cites.
@@ -121,7 +143,6 @@ impl ReviewIssue {
     fn citations(&self) -> impl Iterator<Item = Citation<'_>> {
         let command = self.command.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let line = self.file.as_deref().zip(self.line);
-        let line = line.map(|(file, line)| (file.strip_prefix("./").unwrap_or(file), line));
         let citations = [
             command.map(Citation::Command),
             self.criterion.map(Citation::Criterion),
@@ -131,14 +152,29 @@ impl ReviewIssue {
     }
 }
 
+impl ReviewGround {
+    /// The paths in the repository that a reviewer may mean: as in the diff, from the root, or as the
+    /// file is called in the reviewer's own directory.
+    fn spellings<'a>(&self, file: &'a str) -> impl Iterator<Item = &'a str> {
+        let file = file.trim();
+        let here =
+            file.strip_prefix(self.directory.as_str()).filter(|_| !self.directory.is_empty());
+        let here = here.and_then(|rest| rest.strip_prefix('/'));
+        let prefixes = ["./", "a/", "b/"].map(|prefix| file.strip_prefix(prefix));
+        [Some(file), here].into_iter().chain(prefixes).flatten()
+    }
+}
+
 impl Citation<'_> {
     fn is_found(&self, ground: &ReviewGround) -> bool {
         match self {
             Citation::Command(name) => ground.failed_commands.contains(*name),
             Citation::Criterion(number) => (1..=ground.criteria).contains(number),
-            Citation::Line(file, line) => {
-                ground.changed_lines.contains(&((*file).to_owned(), *line))
-            }
+            Citation::Line(file, line) => ground.spellings(file).any(|file| {
+                let is_known = ground.changed_files.contains(file);
+                is_known && ground.lines_are_cut
+                    || ground.changed_lines.contains(&(file.to_owned(), *line))
+            }),
         }
     }
 
@@ -166,7 +202,18 @@ mod tests {
             criteria: 2,
             failed_commands: ["tests", "cargo test"].map(str::to_owned).into(),
             changed_lines: [("src/login.rs".to_owned(), 12)].into(),
+            lines_are_cut: false,
+            changed_files: ["src/login.rs", "big.txt"].map(str::to_owned).into(),
+            directory: "/slots/s0".to_owned(),
         }
+    }
+
+    fn refused(issues: Vec<ReviewIssue>) -> ReviewAnswer {
+        ReviewAnswer { verdict: Verdict::RequestChanges, summary: "almost".to_owned(), issues }
+    }
+
+    fn approved(issues: &[ReviewIssue]) -> ReviewAnswer {
+        ReviewAnswer { verdict: Verdict::Approve, ..refused(issues.to_vec()) }
     }
 
     fn issue(severity: Severity, message: &str) -> ReviewIssue {
@@ -200,6 +247,10 @@ mod tests {
         for (name, blocks, issue) in [
             ("a line of the change", true, at(injection(), "src/login.rs", 12)),
             ("the same from the root", true, at(injection(), "./src/login.rs", 12)),
+            ("the same as in the diff", true, at(injection(), "b/src/login.rs", 12)),
+            ("a removed line as in the diff", true, at(injection(), "a/src/login.rs", 12)),
+            ("the same where it was read", true, at(injection(), "/slots/s0/src/login.rs", 12)),
+            ("somewhere else", false, at(injection(), "/slots/s01/src/login.rs", 12)),
             ("a line beside the change", false, at(injection(), "src/login.rs", 13)),
             ("a file beside the change", false, at(injection(), "src/other.rs", 12)),
             ("no evidence at all", false, injection()),
@@ -217,25 +268,52 @@ mod tests {
             ("a minor issue", false, at(issue(Minor, "naming"), "src/login.rs", 12)),
             ("one of two citations", true, against(running(injection(), "lint"), 1)),
         ] {
-            let weighed = weigh_issues(ReviewGate::Evidence, &[issue], &ground());
+            let weighed = weigh_issues(ReviewGate::Evidence, &refused(vec![issue]), &ground());
             assert_eq!(weighed.blocking, u64::from(blocks), "{name}");
         }
     }
 
     #[test]
+    fn a_line_that_was_too_far_down_to_be_read_counts_if_its_file_is_changed() {
+        let cut = ReviewGround { lines_are_cut: true, ..ground() };
+        for (file, blocks) in [("big.txt", 1), ("other.txt", 0)] {
+            let answer = refused(vec![at(issue(Severity::Major, "bad"), file, 70_000)]);
+            assert_eq!(
+                weigh_issues(ReviewGate::Evidence, &answer, &cut).blocking,
+                blocks,
+                "{file}"
+            );
+            assert_eq!(weigh_issues(ReviewGate::Evidence, &answer, &ground()).blocking, 0);
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_blocks_nothing_is_told() {
+        let notes = |gate, answer: &ReviewAnswer| weigh_issues(gate, answer, &ground()).notes;
+        let vague = refused(vec![issue(Severity::Blocker, "bad")]);
+        insta::assert_snapshot!(notes(ReviewGate::Evidence, &vague).join("\n"), @"the reviewer asked for changes: almost; none of its blocker and major issues cites evidence that was found (`gates.review: evidence`)");
+        insta::assert_snapshot!(notes(ReviewGate::Advisory, &vague).join("\n"), @"the reviewer asked for changes: almost; reviews only advise (`gates.review: advisory`)");
+        assert!(notes(ReviewGate::Required, &vague).is_empty(), "it blocks");
+        let cited = refused(vec![against(issue(Severity::Blocker, "bad"), 1)]);
+        assert!(notes(ReviewGate::Evidence, &cited).is_empty(), "it blocks");
+        assert!(notes(ReviewGate::Advisory, &approved(&[])).is_empty());
+    }
+
+    #[test]
     fn a_wrong_citation_is_noted_under_the_gate_that_asks_for_one() {
         let wrong = at(running(against(issue(Severity::Major, "bad"), 9), "lint"), "a.rs", 1);
-        let weighed = weigh_issues(ReviewGate::Evidence, std::slice::from_ref(&wrong), &ground());
+        let wrong = approved(&[wrong]);
+        let weighed = weigh_issues(ReviewGate::Evidence, &wrong, &ground());
         insta::assert_snapshot!(weighed.notes.join("\n"), @"
         the reviewer's issue “bad” cites `lint`, which is not a check that failed because of the change
         the reviewer's issue “bad” cites acceptance criterion 9; the task has 2
         the reviewer's issue “bad” cites a.rs:1, which the change neither adds nor removes
         ");
         for gate in [ReviewGate::Required, ReviewGate::Advisory] {
-            assert_eq!(weigh_issues(gate, std::slice::from_ref(&wrong), &ground()).notes.len(), 0);
+            assert_eq!(weigh_issues(gate, &wrong, &ground()).notes.len(), 0);
         }
-        let right = against(issue(Severity::Major, "bad"), 1);
-        assert_eq!(weigh_issues(ReviewGate::Evidence, &[right], &ground()).notes.len(), 0);
+        let right = approved(&[against(issue(Severity::Major, "bad"), 1)]);
+        assert_eq!(weigh_issues(ReviewGate::Evidence, &right, &ground()).notes.len(), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{BeginError, Tasks};
 use crate::skill::is_uncommitted;
 use autopilot_core::config::Mode;
 use autopilot_core::flow::FlowInput;
-use autopilot_core::plan::Plan;
+use autopilot_core::plan::{self, Plan};
 use autopilot_core::skill::{Missing, Shelf};
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8Path;
@@ -61,12 +61,7 @@ fn asking(tasks: &Tasks) -> Vec<(String, TaskSpec)> {
     asking.extend(whole.map(|whole| ("the plan".to_owned(), whole.spec.clone())));
     let given = tasks.plan.as_deref().map(serde_json::from_str::<Plan>);
     for task in given.and_then(Result::ok).map(|plan| plan.tasks).unwrap_or_default() {
-        let spec = TaskSpec {
-            title: task.title,
-            goal: task.goal,
-            acceptance: task.acceptance_criteria,
-            ..TaskSpec::default()
-        };
+        let spec = plan::body(&task, &TaskSpec::default()).spec;
         asking.push((format!("task `{}` of the plan", task.id), spec));
     }
     asking

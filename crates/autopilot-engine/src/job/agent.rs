@@ -1,7 +1,7 @@
 //! The agent of a configuration: how it is built, configured and found.
 
 use super::{Job, JobError};
-use crate::environment::{self, AttemptIdentity, Variables};
+use crate::environment::Variables;
 use autopilot_agents::{Agent, AgentEvent, AgentSettings, LaunchServer, Transport};
 use autopilot_core::config::{AgentConfig, McpServer, Mode, Role};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -35,22 +35,22 @@ impl Job {
         self.agent.candidate(self.want.lane)
     }
 
+    /// Adds the variables that tell every agent and command which attempt it works for.
     pub(super) fn add_identity(&self, variables: &mut Variables, schema: Option<&str>) {
-        let attempt = self.want.id.to_string();
-        let who = AttemptIdentity {
-            run: &self.run.id,
-            task: self.task.name(),
-            parent: &self.kin.parent,
-            attempt,
-            try_number: self.task.spent.tries.max(1),
-            iteration: self.task.round,
-            step: self.want.step.row().runs_as,
-            schema,
-        };
-        environment::identify(variables, &who);
+        let identity = [
+            ("AUTOPILOT_RUN_ID", self.run.id.clone()),
+            ("AUTOPILOT_TASK_ID", self.task.name().to_owned()),
+            ("AUTOPILOT_PARENT_TASK_ID", self.kin.parent.clone()),
+            ("AUTOPILOT_ATTEMPT", self.want.id.to_string()),
+            ("AUTOPILOT_TRY", self.task.spent.tries.max(1).to_string()),
+            ("AUTOPILOT_ITERATION", self.task.round.to_string()),
+            ("AUTOPILOT_STEP", self.want.step.row().runs_as.to_owned()),
+            ("TMPDIR", self.scratch().into_string()),
+        ];
+        let schema = schema.map(|path| ("AUTOPILOT_SCHEMA", path.to_owned()));
+        let pairs = identity.into_iter().chain(schema);
+        variables.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
         self.context.workshop.ports.name(self.want.id, variables);
-        let scratch = self.scratch();
-        variables.insert("TMPDIR".to_owned(), scratch.to_string());
     }
 
     pub(super) fn scratch(&self) -> Utf8PathBuf {
@@ -58,29 +58,11 @@ impl Job {
     }
 
     /// Redacts an agent's event; only the decoder sees the original output.
-    pub(super) fn clean_event(&self, event: AgentEvent) -> AgentEvent {
-        let clean = |text: String| self.clean(&text);
-        match event {
-            AgentEvent::Text { text } => AgentEvent::Text { text: clean(text) },
-            AgentEvent::Thought { text } => AgentEvent::Thought { text: clean(text) },
-            AgentEvent::ToolCall { id, name, summary } => {
-                AgentEvent::ToolCall { id: clean(id), name: clean(name), summary: clean(summary) }
-            }
-            AgentEvent::ToolResult { id, ok, summary } => {
-                AgentEvent::ToolResult { id: clean(id), ok, summary: clean(summary) }
-            }
-            AgentEvent::FileChange { path, kind } => {
-                AgentEvent::FileChange { path: clean(path), kind }
-            }
-            AgentEvent::Permission { tool, granted, reason } => {
-                AgentEvent::Permission { tool: clean(tool), granted, reason: clean(reason) }
-            }
-            AgentEvent::Session { id } => AgentEvent::Session { id: clean(id) },
-            AgentEvent::Notice { text } => AgentEvent::Notice { text: clean(text) },
-            AgentEvent::Steer { text } => AgentEvent::Steer { text: clean(text) },
-            AgentEvent::Result { ok, text } => AgentEvent::Result { ok, text: clean(text) },
-            AgentEvent::Usage(_) | AgentEvent::RateLimit { .. } => event,
+    pub(super) fn clean_event(&self, mut event: AgentEvent) -> AgentEvent {
+        for text in event.texts_mut() {
+            *text = self.clean(text);
         }
+        event
     }
 }
 

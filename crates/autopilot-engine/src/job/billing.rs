@@ -6,7 +6,7 @@ use crate::purse::MoneyClaim;
 use autopilot_agents::{AgentUsage, Scope, TokenCount};
 use autopilot_core::config::{AgentConfig, Mode, Price};
 use autopilot_core::decide::untold;
-use autopilot_core::event::{Bill, SessionTotal, TokenTotal};
+use autopilot_core::event::{Bill, SessionTotal};
 use autopilot_core::id::Micros;
 use autopilot_core::input::AttemptWord;
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Billing {
         Some((given, self.this_turn.usd))
     }
 
-    /// A remark about the bill for people.
+    /// A note for people if money was charged that no agent reported.
     pub fn note(&self) -> Option<String> {
         (self.assumed > Micros(0)).then(|| untold(self.assumed))
     }
@@ -119,7 +119,7 @@ impl Billing {
     }
 
     /// Ends the turn with its final usage figures.
-    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, worked: CostDoubt) {
+    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, doubt: CostDoubt) {
         if let Some(session) = session {
             self.opened(session);
         }
@@ -133,17 +133,17 @@ impl Billing {
             }
             // Figures of an interrupted turn stay; without any, the cost is unknown.
             None if self.this_turn == Bill::default() => {
-                let is_free = worked == CostDoubt::Scripted && self.earlier == Bill::default();
+                let is_free = doubt == CostDoubt::Scripted && self.earlier == Bill::default();
                 self.this_turn.unpriced = !is_free;
             }
             None => {}
         }
         // Money that may have been spent must not be spent again.
         if self.this_turn.unpriced
-            && worked == CostDoubt::Perhaps
+            && doubt == CostDoubt::Perhaps
             && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
         {
-            self.assumed = self.assumed.plus(Micros(given.0 - self.this_turn.usd.0));
+            self.assumed = self.assumed.plus(given.minus(self.this_turn.usd));
             self.this_turn.usd = given;
         }
         self.earlier = self.earlier.plus(std::mem::take(&mut self.this_turn));
@@ -157,10 +157,8 @@ impl Billing {
 
     fn total(&self, usage: &AgentUsage) -> Option<SessionTotal> {
         let session = self.session.clone()?;
-        let usd = (usage.cost_scope == Scope::Session).then_some(usage.cost_usd).flatten();
-        let TokenCount { input, output, cached } = usage.tokens;
-        let tokens =
-            (usage.tokens_scope == Scope::Session).then_some(TokenTotal { input, output, cached });
+        let usd = usage.cost_usd.filter(|_| usage.cost_scope == Scope::Session);
+        let tokens = (usage.tokens_scope == Scope::Session).then_some(usage.tokens);
         let total = SessionTotal { session, usd: usd.map(Micros::from_usd), tokens };
         (total.usd.is_some() || total.tokens.is_some()).then_some(total)
     }
@@ -174,13 +172,8 @@ fn word(bill: Bill, total: Option<SessionTotal>) -> AttemptWord {
 }
 
 fn usage_of(total: &SessionTotal) -> AgentUsage {
-    let TokenTotal { input, output, cached } = total.tokens.unwrap_or_default();
-    AgentUsage {
-        tokens: TokenCount { input, output, cached },
-        tokens_scope: Scope::Session,
-        cost_usd: total.usd.map(Micros::usd),
-        cost_scope: Scope::Session,
-    }
+    let tokens = total.tokens.unwrap_or_default();
+    AgentUsage::new(Scope::Session, tokens, total.usd.map(Micros::usd))
 }
 
 /// The limit that leaves no money for another turn.
@@ -216,7 +209,7 @@ impl Job {
         }
         let given = match self.allowance(config).await {
             Allowance::Any => None,
-            Allowance::Max(max) => Some(Micros(max.0.saturating_sub(owed.usd.0))),
+            Allowance::Max(max) => Some(max.minus(owed.usd)),
         };
         if given == Some(Micros(0)) {
             return Err(self.money_gone(config).into());
@@ -258,23 +251,21 @@ impl Job {
     }
 
     fn left_of_task(&self, owed: Micros) -> Option<Micros> {
-        let max = self.task_max()?;
-        Some(Micros(max.0.saturating_sub(self.task.spent.bill.usd.plus(owed).0)))
+        Some(self.task_max()?.minus(self.task.spent.bill.usd.plus(owed)))
     }
 
     /// The money of the run spent by ended attempts and by this one.
     fn spent_of_run(&self) -> Micros {
-        let (owed, _) = self.billing().owed();
-        self.context.purse.spent().unwrap_or(self.run.spent.usd).plus(owed.usd)
+        let owed = self.billing().earlier.usd;
+        self.context.purse.spent().unwrap_or(self.run.spent.usd).plus(owed)
     }
 
     /// The money left of the run's and the task's limits as far as this job knows: others spend
     /// too, and the core counts everything.
     pub(super) fn money_left(&self) -> Option<Micros> {
-        let (owed, _) = self.billing().owed();
-        let spent = self.spent_of_run();
-        let of_run = self.run.limits.usd_max.map(|max| Micros(max.0.saturating_sub(spent.0)));
-        of_run.into_iter().chain(self.left_of_task(owed.usd)).min()
+        let owed = self.billing().earlier.usd;
+        let of_run = self.run.limits.usd_max.map(|max| max.minus(self.spent_of_run()));
+        of_run.into_iter().chain(self.left_of_task(owed)).min()
     }
 
     /// The limit of the task; the run itself is not a task and has only its own limit.
@@ -284,15 +275,14 @@ impl Job {
 
     /// Finds the limit that leaves no money for another turn.
     fn money_gone(&self, config: &AgentConfig) -> MoneyGone {
-        let (owed, _) = self.billing().owed();
-        let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(owed.usd));
+        let spent = self.billing().earlier.usd;
+        let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(spent));
         if let Some(max) = self.run.limits.usd_max.filter(|max| run >= *max) {
             return MoneyGone::Run { spent: run, max };
         }
         if let Some(max) = self.task_max().filter(|max| task >= *max) {
             return MoneyGone::Task { name: self.task.name().to_owned(), spent: task, max };
         }
-        let spent = owed.usd;
         match config.max_usd.map(Micros::from_usd).filter(|max| spent >= *max) {
             Some(max) => MoneyGone::Agent { spent, max },
             None => MoneyGone::Attempt { spent },
@@ -375,7 +365,7 @@ mod tests {
         let total = SessionTotal {
             session: "t".into(),
             usd: None,
-            tokens: Some(TokenTotal { input: 1000, output: 100, cached: 0 }),
+            tokens: Some(TokenCount { input: 1000, output: 100, cached: 0 }),
         };
         let mut billing = Billing::default();
         billing.begin(Some("t"), Some(&total), Some(price), None);

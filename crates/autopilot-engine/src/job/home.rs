@@ -22,6 +22,8 @@ const USUAL: &[&str] = &[
     "hooks*", "commands", "agents", "skills", "plugins", "rules", "prompts", "scripts", "bin",
     "*.sh", "*.py", "*.js", "*.mjs", "*.cjs", "*.ts", "*.md",
 ];
+/// The settings of Claude Code that may name an account.
+const SETTINGS: &[&str] = &["settings.json", "settings.local.json"];
 const CLAUDE: &[&str] = &[
     "settings.json",
     "settings.local.json",
@@ -113,7 +115,7 @@ impl Job {
         if self.context.player.is_some() {
             return Ok(Home::default());
         }
-        let dir = self.context.place.scratch(&format!("{}-{}.{HOME}", self.run.id, self.want.id));
+        let dir = self.beside_scratch(HOME);
         let home = planned(agent, variables, &dir);
         if home.plan.dir.as_os_str().is_empty() {
             for shared in &home.shared {
@@ -135,19 +137,14 @@ impl Job {
         Ok(home)
     }
 
-    /// Keeps the files needed to resume the session.
-    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Vec<String> {
-        let Some(session) = session else { return Vec::new() };
+    /// Keeps the files needed to resume the session; returns a message if that fails.
+    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Option<String> {
+        let session = session?;
         let kept = kept::place_of(&self.context.place, &self.run.id, self.want.id, session);
-        let left_out = |path: &Path| {
-            let name = path.to_string_lossy();
-            XDG_LEFT_OUT.iter().chain(XDG_LOGINS).any(|other| *other == name)
-        };
+        let left_out = |name: &Path| is_among(name, XDG_LEFT_OUT) || is_among(name, XDG_LOGINS);
         kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
             .err()
             .map(|error| format!("its session can't be resumed: {error}"))
-            .into_iter()
-            .collect()
     }
 
     fn kept_before(&self, session: &str) -> Utf8PathBuf {
@@ -158,12 +155,13 @@ impl Job {
 
     /// Removes the home with the attempt.
     pub(super) fn leave_home(&self) {
-        let name = format!("{}-{}", self.run.id, self.want.id);
-        let place = &self.context.place;
         // Best effort: the next boot removes leftovers.
-        let _leftover = dir::remove(place.scratch(&format!("{name}.{HOME}")).as_std_path());
-        let _leftover =
-            dir::remove_file(place.scratch(&format!("{name}.logins.json")).as_std_path());
+        let _leftover = dir::remove(self.beside_scratch(HOME).as_std_path());
+        let _leftover = dir::remove_file(self.beside_scratch("logins.json").as_std_path());
+    }
+
+    fn beside_scratch(&self, suffix: &str) -> Utf8PathBuf {
+        format!("{}.{suffix}", self.scratch()).into()
     }
 }
 
@@ -203,12 +201,8 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             let mut links = settings(&from, CODEX);
             // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
-            let made = open_shared_folders(&mut links);
-            Home {
-                plan: HomePlan { dir: dir.into(), made, links, logins, ..HomePlan::default() },
-                sessions: vec!["sessions".into()],
-                shared: Vec::new(),
-            }
+            let plan = HomePlan { dir: dir.into(), links, logins, ..HomePlan::default() };
+            home_with(plan, "sessions")
         }
         Some(Vendor::Xdg(name)) => xdg_home(name, variables, &user.unwrap_or_default(), dir),
     }
@@ -216,51 +210,36 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
 
 fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWay) -> Home {
     let own_login = way == GatewayWay::Own;
-    let read = |path: &Utf8Path| file::read_capped(path.as_std_path(), COPY_BYTES_MAX).ok();
     let mut links = settings(from, CLAUDE);
-    let mut files = Vec::new();
-    let state_file = PathBuf::from(".claude.json");
-    if own_login {
-        files.extend(read(state).map(|bytes| (state_file, bytes)));
-    } else {
-        // The settings may lead back to the user's own account.
-        let is_settings = |name: &Path| {
-            name == Path::new("settings.json") || name == Path::new("settings.local.json")
-        };
-        let found = links.extract_if(.., |(name, _)| is_settings(name));
-        let found: Vec<(PathBuf, Option<Vec<u8>>)> = found
-            .map(|(name, path)| (name, file::read_capped(&path, COPY_BYTES_MAX).ok()))
-            .chain([(state_file, read(state))])
-            .collect();
-        files.extend(found.into_iter().filter_map(|(name, bytes)| {
-            Some((name, gateway::without_own_way(&bytes?, way)?.into_bytes()))
-        }));
+    let mut copied = vec![(PathBuf::from(".claude.json"), PathBuf::from(state))];
+    if !own_login {
+        // The settings may lead back to the user's own account, so they are copied without that.
+        copied.extend(links.extract_if(.., |(name, _)| is_among(name, SETTINGS)));
     }
-    let made = open_shared_folders(&mut links);
-    Home {
-        plan: HomePlan {
-            dir: dir.into(),
-            made,
-            links,
-            files,
-            logins: logins_of(from, "", &[".credentials.json"], own_login),
-        },
-        sessions: vec!["projects".into()],
-        shared: Vec::new(),
-    }
+    let copy = |(name, path): (PathBuf, PathBuf)| {
+        let bytes = file::read_capped(&path, COPY_BYTES_MAX).ok()?;
+        match own_login {
+            true => Some((name, bytes)),
+            false => Some((name, gateway::without_own_way(&bytes, way)?.into_bytes())),
+        }
+    };
+    let files = copied.into_iter().filter_map(copy).collect();
+    let logins = logins_of(from, "", &[".credentials.json"], own_login);
+    let plan = HomePlan { dir: dir.into(), links, files, logins, ..HomePlan::default() };
+    home_with(plan, "projects")
 }
 
-/// Replaces links to folders that agents write to (skills, plugins) by real folders with links to
-/// their entries.
-fn open_shared_folders(links: &mut Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
-    let is_shared = |(name, path): &mut (PathBuf, PathBuf)| {
-        SHARED.iter().any(|shared| *name == Path::new(shared)) && path.is_dir()
-    };
-    let found: Vec<(PathBuf, PathBuf)> = links.extract_if(.., is_shared).collect();
-    for (name, path) in &found {
-        links.extend(agent_home::links(path, name, |name| !ITS_OWN.contains(&name)));
+/// The home of an agent that keeps everything in one directory, and its sessions in `sessions`.
+/// Instead of a link to a folder that agents write to (skills, plugins) it has a real folder with
+/// links to the entries.
+fn home_with(mut plan: HomePlan, sessions: &str) -> Home {
+    let is_shared = |(name, path): &mut (PathBuf, PathBuf)| is_among(name, SHARED) && path.is_dir();
+    let found: Vec<(PathBuf, PathBuf)> = plan.links.extract_if(.., is_shared).collect();
+    for (name, path) in found {
+        plan.links.extend(agent_home::links(&path, &name, |name| !ITS_OWN.contains(&name)));
+        plan.made.push(name);
     }
-    found.into_iter().map(|(name, _)| name).collect()
+    Home { plan, sessions: vec![sessions.into()], shared: Vec::new() }
 }
 
 /// The XDG base directories, with links to everything of other programs and an own directory for
@@ -293,6 +272,10 @@ fn settings(from: &Utf8Path, names: &[&str]) -> Vec<(PathBuf, PathBuf)> {
 fn logins_of(from: &Utf8Path, under: &str, names: &[&str], own_login: bool) -> Vec<LoginFile> {
     let found = |name: &&str| login(Path::new(under).join(name), from.join(name).as_std_path());
     if own_login { names.iter().filter_map(found).collect() } else { Vec::new() }
+}
+
+fn is_among(name: &Path, names: &[&str]) -> bool {
+    names.iter().any(|other| name == Path::new(other))
 }
 
 /// Matches a name with a pattern that may begin or end with `*`.

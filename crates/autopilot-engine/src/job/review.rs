@@ -45,8 +45,11 @@ impl Job {
         };
         let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
         self.keep_answer(&mut facts, &review, Some(&file))?;
-        let ground = ground(&spec, &evidence, &self.known_failures()?, &change);
-        let weighed = weigh_issues(gate, &review.issues, &ground);
+        let ground = ReviewGround {
+            directory: bench.dir.to_string(),
+            ..ground(&spec, &evidence, &self.known_failures()?, &change)
+        };
+        let weighed = weigh_issues(gate, &review, &ground);
         facts.said = Some(review.said(&weighed));
         facts.fingerprint = review.fingerprint();
         facts.notes.extend(weighed.notes);
@@ -63,12 +66,16 @@ fn ground(
     change: &GitChange,
 ) -> ReviewGround {
     let failed = shown.new_failures(base);
-    let line = |fact: &LineFact| (String::from_utf8_lossy(&fact.path).into_owned(), fact.number);
+    let lossy = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let line = |fact: &LineFact| (lossy(&fact.path), fact.number);
     ReviewGround {
         criteria: spec.acceptance.len() as u64,
         failed_commands: failed
             .flat_map(|seen| [seen.name.clone(), seen.command.clone()])
             .collect(),
         changed_lines: change.added.iter().chain(&change.removed).map(line).collect(),
+        lines_are_cut: change.lines_cut,
+        changed_files: change.paths.iter().map(|file| lossy(&file.path)).collect(),
+        ..ReviewGround::default()
     }
 }

@@ -6,11 +6,13 @@ use crate::skill::{SkillPlaces, shelf};
 use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
 use autopilot_core::config::{AgentConfig, Mode, Role, SkillPolicy};
-use autopilot_core::plan::{Plan, PlanTask};
-use autopilot_core::skill::{self, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill};
+use autopilot_core::plan::{self, Plan, PlanTask};
+use autopilot_core::skill::{
+    self, Deeds, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill,
+};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 /// Unknown skills that are named in one note.
 const NAMED_MAX: usize = 10;
@@ -54,20 +56,20 @@ impl Job {
 
     /// Starts watching what an agent does; the meaning of silence depends on the agent.
     pub(super) fn watch_deeds(&self, mode: Mode) {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).shows = doing::shows(mode);
+        self.deeds().shows = doing::shows(mode);
+    }
+
+    fn deeds(&self) -> MutexGuard<'_, Deeds> {
+        self.deeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn notice(&self, event: &AgentEvent) {
-        doing::notice(&mut self.deeds.lock().unwrap_or_else(PoisonError::into_inner), event);
+        doing::notice(&mut self.deeds(), event);
     }
 
     /// The skills that a text names explicitly.
     pub(super) fn asked_names(&self, spec: &TaskSpec) -> Vec<String> {
-        let certain = |asked| match asked {
-            SkillRequest::Name(name) => Some(name),
-            SkillRequest::Words(_) => None,
-        };
-        spec.asked_skills().into_iter().filter_map(certain).collect()
+        spec.asked_skills().into_iter().filter_map(explicit_name).collect()
     }
 
     pub(super) fn skill_policy(&self) -> SkillPolicy {
@@ -88,11 +90,9 @@ impl Job {
     /// The skills the builder reports to have used, beside those it was seen using. `summary` is
     /// redacted already.
     pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
-        let deeds = self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let asked: Vec<String> = match kit.wanted() {
-            Ok(wanted) => wanted.iter().map(|wanted| wanted.name().to_owned()).collect(),
-            Err(_) => Vec::new(),
-        };
+        let deeds = self.deeds().clone();
+        let wanted = kit.wanted().unwrap_or_default();
+        let asked: Vec<String> = wanted.iter().map(|wanted| wanted.name().to_owned()).collect();
         let policy = self.skill_policy();
         let has_skills = policy.detect_skills && kit.shelf.in_folders().next().is_some();
         let mut used =
@@ -148,10 +148,7 @@ impl Kit {
         for task in &plan.tasks {
             let hints = task.suggested_claude_skills.iter().cloned();
             let hints = hints.filter(|name| !self.leads_to(name.trim(), mode));
-            let spoken = spoken_of(task).into_iter().filter_map(|asked| match asked {
-                SkillRequest::Name(name) => Some(name),
-                SkillRequest::Words(_) => None,
-            });
+            let spoken = spoken_of(task).into_iter().filter_map(explicit_name);
             let spoken = spoken.filter(|name| !self.has(name, mode));
             for name in hints.chain(spoken) {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
@@ -161,15 +158,13 @@ impl Kit {
                 }
             }
         }
-        let more = lost.len().saturating_sub(NAMED_MAX);
-        lost.truncate(NAMED_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!lost.is_empty()).then(|| {
-            format!(
-                "the planner suggested skills that do not exist; ignored: {}{more}",
-                lost.join(", ")
-            )
-        })
+        let named = lost.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        let more = match lost.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = "the planner suggested skills that do not exist; ignored";
+        (!lost.is_empty()).then(|| format!("{text}: {named}{more}"))
     }
 
     /// The skills each task of a plan must use: those its text names, and those of the whole plan
@@ -180,29 +175,25 @@ impl Kit {
             task.suggested_claude_skills.iter().any(|hint| is_same(hint, name))
                 || spoken_of(task).iter().any(|asked| is_same(asked.text(), name))
         };
-        let mut out = Vec::new();
-        for task in tasks {
+        let known = |asked: &[SkillRequest]| -> Vec<String> {
+            let names = asked.iter().map(SkillRequest::text).filter(|name| self.has(name, mode));
+            names.map(str::to_owned).collect()
+        };
+        let required = |task: &&PlanTask| {
             let spoken = spoken_of(task);
             if spoken.is_empty() && self.asked.is_empty() {
-                out.push(None);
-                continue;
+                return None;
             }
-            let mut names: Vec<String> = Vec::new();
-            for asked in
-                self.asked.iter().map(SkillRequest::text).filter(|name| self.has(name, mode))
-            {
-                if takes(task, asked) || !tasks.iter().any(|other| takes(other, asked)) {
-                    names.push(asked.to_owned());
+            let mut names = known(&self.asked);
+            names.retain(|name| takes(task, name) || !tasks.iter().any(|other| takes(other, name)));
+            for asked in known(&spoken) {
+                if !names.iter().any(|name| is_same(name, &asked)) {
+                    names.push(asked);
                 }
             }
-            for asked in spoken.iter().map(SkillRequest::text).filter(|name| self.has(name, mode)) {
-                if !names.iter().any(|name| is_same(name, asked)) {
-                    names.push(asked.to_owned());
-                }
-            }
-            out.push(Some(names));
-        }
-        out
+            Some(names)
+        };
+        tasks.iter().map(required).collect()
     }
 
     /// Drops hints to skills that do not exist.
@@ -211,12 +202,14 @@ impl Kit {
     }
 }
 
+fn explicit_name(asked: SkillRequest) -> Option<String> {
+    match asked {
+        SkillRequest::Name(name) => Some(name),
+        SkillRequest::Words(_) => None,
+    }
+}
+
+/// The skills that the text of a planned task asks for.
 fn spoken_of(task: &PlanTask) -> Vec<SkillRequest> {
-    let spec = TaskSpec {
-        title: task.title.clone(),
-        goal: task.goal.clone(),
-        acceptance: task.acceptance_criteria.clone(),
-        ..TaskSpec::default()
-    };
-    spec.asked_skills()
+    plan::body(task, &TaskSpec::default()).spec.asked_skills()
 }

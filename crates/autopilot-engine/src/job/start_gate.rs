@@ -4,7 +4,7 @@
 //! it.
 
 use super::Job;
-use autopilot_agents::Agent;
+use autopilot_core::config::Mode;
 use autopilot_host::turnstile::{self, Turnstile};
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,10 @@ pub const HELD_MAX: Duration = Duration::from_secs(10);
 
 impl Job {
     /// Waits for this agent's turn to start; the turn lasts until its first output.
-    pub(super) async fn wait_to_start(&self, agent: &Agent) -> Option<Turnstile> {
-        let kind = match agent {
-            Agent::ClaudeCode { .. } => "claude_code_cli",
-            Agent::Codex { .. } => "codex_cli",
-            Agent::Acp { .. } => "acp",
-            Agent::OpenAi(_) | Agent::Command { .. } | Agent::Script { .. } => return None,
+    pub(super) async fn wait_to_start(&self, mode: Mode) -> Option<Turnstile> {
+        let kind = match mode {
+            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::Acp => mode.word(),
+            Mode::OpenaiApi | Mode::Command | Mode::Script => return None,
         };
         // One directory for all repositories of the user, who has one login for all of them.
         let states = self.context.place.state.parent()?;

@@ -6,14 +6,14 @@ use super::{Job, lend, start_gate};
 use crate::feed::Sight;
 use autopilot_agents::{
     Act, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, Cause, Conversation, Deaf, ExitFacts,
-    HeardLine, Odd, OutputStream, session_id,
+    HeardLine, OutputStream, session_id,
 };
 use autopilot_core::config::Mode;
 use autopilot_core::input::AttemptWord;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -51,22 +51,30 @@ pub struct Talk<'a> {
     /// The directory of the conversation's files.
     dir: &'a Utf8Path,
     conversation: Mutex<Box<dyn Conversation>>,
-    /// Held while the agent starts.
-    starting: Mutex<Option<Turnstile>>,
+    state: Mutex<TalkState>,
     acts: mpsc::Sender<Act>,
     to_do: tokio::sync::Mutex<mpsc::Receiver<Act>>,
     /// Signals that the agent requests more than it reads.
     flooded: Notify,
-    is_flooded: AtomicBool,
     /// Signals that the agent has spent more than its allowance.
     overspent: Notify,
+}
+
+/// What has happened in a conversation so far; nothing of it excludes anything else.
+#[derive(Default)]
+struct TalkState {
+    /// Held while the agent starts.
+    starting: Option<Turnstile>,
+    /// The agent requested more than it read.
+    is_flooded: bool,
     /// The agent was asked to stop because its time is over.
-    is_out_of_time: AtomicBool,
+    is_out_of_time: bool,
     /// A model has answered.
-    is_answered: AtomicBool,
-    ended: AtomicBool,
+    is_answered: bool,
+    /// The agent was ended because it did not exit after its answer.
+    was_ended: bool,
     /// The number of sessions the agent has named.
-    sessions: AtomicU32,
+    sessions: u32,
 }
 
 impl<'a> Talk<'a> {
@@ -79,30 +87,23 @@ impl<'a> Talk<'a> {
         starting: Option<Turnstile>,
     ) -> Talk<'a> {
         let (acts, to_do) = mpsc::channel(ACTS_MAX);
-        let (conversation, starting) = (Mutex::new(conversation), Mutex::new(starting));
-        let to_do = tokio::sync::Mutex::new(to_do);
         Talk {
             job,
             exec,
             dir,
-            conversation,
-            starting,
+            conversation: Mutex::new(conversation),
+            state: Mutex::new(TalkState { starting, ..TalkState::default() }),
             acts,
-            to_do,
+            to_do: tokio::sync::Mutex::new(to_do),
             flooded: Notify::new(),
-            is_flooded: AtomicBool::new(false),
             overspent: Notify::new(),
-            is_out_of_time: AtomicBool::new(false),
-            is_answered: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            sessions: AtomicU32::new(0),
         }
     }
 
     /// Handles a line of the agent's output.
     pub fn line(&self, out: OutputStream, line: &str, cut: bool) {
         if out == OutputStream::Out {
-            self.has_started();
+            self.let_next_start();
         }
         let heard = self.conversation().line(out, line, cut);
         self.take(heard);
@@ -138,14 +139,11 @@ impl<'a> Talk<'a> {
                         break;
                     }
                     Act::ReadFile { id, path, first_line, lines_max } => {
-                        let text = lend::read(self.dir, &path, first_line, lines_max);
-                        let heard = self.conversation().file(id, text);
-                        self.take(heard);
+                        self.lent(id, lend::read(self.dir, &path, first_line, lines_max));
                     }
                     Act::WriteFile { id, path, text } => {
-                        let written = lend::write(self.dir, &path, &text).map(|()| String::new());
-                        let heard = self.conversation().file(id, written);
-                        self.take(heard);
+                        let written = lend::write(self.dir, &path, &text);
+                        self.lent(id, written.map(|()| String::new()));
                     }
                 },
                 Some(spoken) = ears.recv() => self.tell(spoken),
@@ -155,7 +153,7 @@ impl<'a> Talk<'a> {
                     is_in_time = false;
                 }
                 () = &mut started, if is_held => {
-                    self.has_started();
+                    self.let_next_start();
                     is_held = false;
                 }
             }
@@ -165,32 +163,37 @@ impl<'a> Talk<'a> {
             () = tokio::time::sleep(LINGER) => {}
             () = self.overspent.notified() => {}
         }
-        self.ended.store(true, Ordering::Relaxed);
+        self.state().was_ended = true;
         process.terminate(GRACE);
     }
 
     /// Returns whether the agent was killed because it did not exit after its answer.
     pub fn was_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.state().was_ended
     }
 
     /// Returns whether the agent was asked to stop because its time is over.
     pub fn is_out_of_time(&self) -> bool {
-        self.is_out_of_time.load(Ordering::Relaxed)
+        self.state().is_out_of_time
     }
 
     fn wind_up(&self) {
         let heard = self.conversation().wish(AgentMessage::Interrupt);
         // An agent that takes no messages is stopped by a signal at the time limit.
         if let Ok(heard) = heard {
-            self.is_out_of_time.store(true, Ordering::Relaxed);
+            self.state().is_out_of_time = true;
             self.take(heard);
         }
     }
 
     /// Lets the next agent of this kind start.
-    fn has_started(&self) {
-        *self.starting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn let_next_start(&self) {
+        self.state().starting = None;
+    }
+
+    fn lent(&self, id: u64, done: Result<String, String>) {
+        let heard = self.conversation().file(id, done);
+        self.take(heard);
     }
 
     fn tell(&self, spoken: Spoken) {
@@ -206,14 +209,7 @@ impl<'a> Talk<'a> {
         for event in heard.events {
             self.job.notice(&event);
             match &event {
-                AgentEvent::Session { id } if !session_id::is_safe(id) => {}
-                AgentEvent::Session { .. }
-                    if self.sessions.fetch_add(1, Ordering::Relaxed) >= SESSIONS_MAX => {}
-                AgentEvent::Session { id } => {
-                    let id = self.job.clean(id);
-                    self.job.billing().opened(&id);
-                    self.job.say(AttemptWord::Session(id));
-                }
+                AgentEvent::Session { id } => self.opened(id),
                 AgentEvent::Usage(_) if is_last => {}
                 AgentEvent::Usage(usage) => {
                     let owed = self.job.billing().hear(usage);
@@ -226,17 +222,14 @@ impl<'a> Talk<'a> {
                 | AgentEvent::Thought { .. }
                 | AgentEvent::ToolCall { .. }
                 | AgentEvent::ToolResult { .. }
-                | AgentEvent::FileChange { .. } => {
-                    self.is_answered.store(true, Ordering::Relaxed);
+                | AgentEvent::FileChange { .. } => self.state().is_answered = true,
+                AgentEvent::Steer { .. } => {
+                    self.job.told.fetch_add(1, Ordering::Relaxed);
                 }
                 AgentEvent::Permission { .. }
                 | AgentEvent::RateLimit { .. }
                 | AgentEvent::Notice { .. }
-                | AgentEvent::Steer { .. }
                 | AgentEvent::Result { .. } => {}
-            }
-            if matches!(event, AgentEvent::Steer { .. }) {
-                self.job.told.fetch_add(1, Ordering::Relaxed);
             }
             let event = self.job.clean_event(event);
             self.exec.event(&event);
@@ -245,23 +238,40 @@ impl<'a> Talk<'a> {
         for act in heard.acts {
             // An agent that keeps asking and never reads would use memory without end.
             if self.acts.try_send(act).is_err() {
-                self.is_flooded.store(true, Ordering::Relaxed);
+                self.state().is_flooded = true;
                 self.flooded.notify_one();
             }
         }
     }
 
+    fn opened(&self, session: &str) {
+        if !session_id::is_safe(session) {
+            return;
+        }
+        let mut state = self.state();
+        state.sessions = state.sessions.saturating_add(1);
+        if state.sessions > SESSIONS_MAX {
+            return;
+        }
+        drop(state);
+        let id = self.job.clean(session);
+        self.job.billing().opened(&id);
+        self.job.say(AttemptWord::Session(id));
+    }
+
     /// Ends the conversation and returns how the agent ended.
     pub fn finish(self, exit: ExitFacts) -> AgentEnding {
-        let unheard = std::mem::replace(&mut *self.conversation(), Box::new(Silence));
-        let mut ending = unheard.finish(exit);
-        if ending.outcome == AgentOutcome::Interrupted
-            && let Some(forced) = exit.forced().filter(|_| exit.timed_out)
-        {
-            ending.outcome = forced;
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let conversation = self.conversation.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut ending = conversation.finish(exit);
+        if ending.outcome == AgentOutcome::Interrupted && exit.timed_out {
+            ending.outcome = exit.forced().unwrap_or(AgentOutcome::Interrupted);
         }
-        if self.is_flooded.load(Ordering::Relaxed) && ending.outcome != AgentOutcome::Success {
-            ending.outcome = AgentOutcome::broke(Cause::Other, flooded());
+        if state.is_flooded && ending.outcome != AgentOutcome::Success {
+            let why = format!(
+                "it sent more requests than it read answers to: the limit is {ACTS_MAX} at once"
+            );
+            ending.outcome = AgentOutcome::broke(Cause::Other, why);
         }
         let excess = self.job.billing().excess();
         if let Some((given, spent)) = excess
@@ -277,31 +287,19 @@ impl<'a> Talk<'a> {
             ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
-        let worked = self.worked(&ending.outcome);
-        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), worked);
-        ending
-    }
-
-    /// An agent that was turned away before any model answered has cost nothing, as far as is
-    /// known.
-    fn worked(&self, outcome: &AgentOutcome) -> CostDoubt {
-        if self.job.agent_config().mode == Mode::Script {
-            return CostDoubt::Scripted;
-        }
-        let is_turned_away = match outcome {
-            AgentOutcome::Auth { .. }
-            | AgentOutcome::Outage { .. }
-            | AgentOutcome::Quota { .. } => true,
-            AgentOutcome::Broke { cause, .. } => {
-                matches!(cause, Cause::Model | Cause::Startup | Cause::Session | Cause::Request)
-            }
-            AgentOutcome::Success | AgentOutcome::Interrupted => false,
-        };
-        if is_turned_away && !self.is_answered.load(Ordering::Relaxed) {
+        let doubt = if self.job.agent_config().mode == Mode::Script {
+            CostDoubt::Scripted
+        } else if !state.is_answered && is_turned_away(&ending.outcome) {
             CostDoubt::No
         } else {
             CostDoubt::Perhaps
-        }
+        };
+        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), doubt);
+        ending
+    }
+
+    fn state(&self) -> MutexGuard<'_, TalkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn conversation(&self) -> MutexGuard<'_, Box<dyn Conversation>> {
@@ -314,26 +312,16 @@ fn winding_up(timeout: Duration) -> Duration {
     WINDING_UP.min(timeout / 4)
 }
 
-fn flooded() -> String {
-    format!("it sent more requests than it read answers to: the limit is {ACTS_MAX} at once")
-}
-
-/// The decoder that remains when a conversation has ended.
-struct Silence;
-
-impl Conversation for Silence {
-    fn line(&mut self, _: OutputStream, _: &str, _: bool) -> HeardLine {
-        HeardLine::default()
-    }
-
-    fn finish(self: Box<Self>, _: ExitFacts) -> AgentEnding {
-        AgentEnding {
-            outcome: AgentOutcome::Interrupted,
-            answer: String::new(),
-            structured: None,
-            session: None,
-            usage: None,
-            odd: Odd::default(),
+/// Whether the outcome says that the agent was turned away. If no model answered before, that has
+/// cost nothing, as far as is known.
+fn is_turned_away(outcome: &AgentOutcome) -> bool {
+    match outcome {
+        AgentOutcome::Auth { .. } | AgentOutcome::Outage { .. } | AgentOutcome::Quota { .. } => {
+            true
         }
+        AgentOutcome::Broke { cause, .. } => {
+            matches!(cause, Cause::Model | Cause::Startup | Cause::Session | Cause::Request)
+        }
+        AgentOutcome::Success | AgentOutcome::Interrupted => false,
     }
 }

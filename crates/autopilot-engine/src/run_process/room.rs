@@ -41,8 +41,7 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     // hub.
     let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
     let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
-    let traces = sweep::Traces { markers, ..Default::default() };
-    let swept = sweep::sweep(&traces);
+    let swept = sweep::sweep(&markers);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
         notice(&format!("ended processes of an interrupted attempt ({count})"));

@@ -42,6 +42,7 @@ impl Shipped {
     }
 }
 
+/// The shipped skills in the form in which skills are found elsewhere.
 pub(super) fn found() -> impl Iterator<Item = FoundSkill> {
     ALL.into_iter().map(|shipped| FoundSkill {
         owner: Owner::Shipped,
@@ -56,26 +57,22 @@ pub(super) fn found() -> impl Iterator<Item = FoundSkill> {
 /// shipped text is used all the same.
 pub(super) fn drafts(root: &Utf8Path, shelf: &Shelf) -> Vec<BrokenSkill> {
     let stands_in = |shipped: &Shipped| {
-        let is_it = |name: &str, owner| name == shipped.name && owner == Owner::Shipped;
-        shelf.skills.iter().any(|skill| is_it(&skill.name, skill.owner))
+        let mut used = shelf.skills.iter().filter(|skill| skill.owner == Owner::Shipped);
+        used.any(|skill| skill.name == shipped.name)
     };
-    let mut drafts = Vec::new();
-    for shipped in ALL.into_iter().filter(stands_in) {
-        for folder in Folder::ALL {
-            if is_draft(root, folder, shipped) {
-                drafts.push(BrokenSkill {
-                    dir_name: shipped.name.to_owned(),
-                    dir: format!("{}/{}", folder.path(), shipped.name),
-                    owner: Owner::Repository,
-                    text: "the commit that agents start from does not have it, so the shipped one \
-                           is used; commit it, or name it in `worktrees.copy`"
-                        .to_owned(),
-                    is_lost: false,
-                });
-            }
-        }
-    }
-    drafts
+    let places = ALL.into_iter().filter(stands_in);
+    let places = places.flat_map(|shipped| Folder::ALL.map(|folder| (shipped, folder)));
+    let drafts = places.filter(|(shipped, folder)| is_draft(root, *folder, *shipped));
+    let told = drafts.map(|(shipped, folder)| BrokenSkill {
+        dir_name: shipped.name.to_owned(),
+        dir: format!("{}/{}", folder.path(), shipped.name),
+        owner: Owner::Repository,
+        text: "the commit that agents start from does not have it, so the shipped one is used; \
+               commit it, or name it in `worktrees.copy`"
+            .to_owned(),
+        is_lost: false,
+    });
+    told.collect()
 }
 
 fn is_draft(root: &Utf8Path, folder: Folder, shipped: Shipped) -> bool {

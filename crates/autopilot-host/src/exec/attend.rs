@@ -1,7 +1,6 @@
 //! The controller's side of one supervisor: carries wishes to it and hears its reports.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::wire::{self, LaunchStage, SupervisorCommand, SupervisorReport, WireLines};
-use super::{SpawnError, adopted};
+use super::wire::{self, LaunchFailure, SupervisorCommand, SupervisorReport, WireLines};
+use super::{Exit, adopted};
 use crate::proc::{self, ProcessIdentity};
 
 /// How many notices may wait for the owner; more are dropped, for they only repeat.
@@ -47,16 +46,6 @@ impl ProcessControl {
     }
 }
 
-/// The end of an agent's processes, without its output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ProcessEnding {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    pub leaked: u32,
-    pub survivors: u32,
-    pub supervisor_lost: bool,
-}
-
 /// The controller's connection to one supervisor.
 pub struct Attendant {
     stream: UnixStream,
@@ -68,23 +57,6 @@ pub struct Attendant {
     gone: OwnedFd,
     lines: WireLines,
     reports: VecDeque<SupervisorReport>,
-}
-
-/// The reason why an agent did not start.
-pub enum LaunchRefusal {
-    Failed { stage: LaunchStage, message: String, errno: Option<i32> },
-    Died,
-}
-
-impl LaunchRefusal {
-    pub fn into_error(self, program: OsString) -> SpawnError {
-        match self {
-            LaunchRefusal::Failed { stage, message, errno } => {
-                SpawnError::Start { program, stage, message, errno }
-            }
-            LaunchRefusal::Died => SpawnError::Died { program },
-        }
-    }
 }
 
 impl Attendant {
@@ -102,14 +74,15 @@ impl Attendant {
         Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
     }
 
-    /// Waits for the supervisor's first report.
-    pub async fn started(&mut self) -> Result<ProcessIdentity, LaunchRefusal> {
+    /// Waits for the supervisor's first report. The failure is missing if the supervisor died
+    /// without a word.
+    pub async fn started(&mut self) -> Result<ProcessIdentity, Option<LaunchFailure>> {
         loop {
             match self.reports.pop_front() {
                 Some(SupervisorReport::Started { agent }) => return Ok(agent),
-                Some(SupervisorReport::Failed { stage, message, errno }) => {
+                Some(SupervisorReport::Failed(failure)) => {
                     let _ = self.supervisor.wait().await;
-                    return Err(LaunchRefusal::Failed { stage, message, errno });
+                    return Err(Some(failure));
                 }
                 Some(
                     SupervisorReport::Stopped { .. }
@@ -120,7 +93,7 @@ impl Attendant {
                 None => {
                     let _ = self.supervisor.wait().await;
                     adopted::sweep_later(self.supervisor_start).await;
-                    return Err(LaunchRefusal::Died);
+                    return Err(None);
                 }
             }
         }
@@ -132,9 +105,9 @@ impl Attendant {
         adopted::sweep_later(self.supervisor_start).await;
     }
 
-    /// Stays with the supervisor to its end and returns how the agent ended.
-    pub async fn attend(mut self) -> ProcessEnding {
-        let mut ending = ProcessEnding { supervisor_lost: true, ..ProcessEnding::default() };
+    /// Stays with the supervisor to its end and returns how the agent ended, without its output.
+    pub async fn attend(mut self) -> Exit {
+        let mut ending = Exit::lost();
         let mut deadline: Option<Instant> = None;
         let mut wishes_open = true;
         loop {
@@ -183,9 +156,9 @@ impl Attendant {
         }
     }
 
-    fn note(&mut self, report: SupervisorReport, ending: &mut ProcessEnding) {
+    fn note(&mut self, report: SupervisorReport, ending: &mut Exit) {
         match report {
-            SupervisorReport::Started { .. } | SupervisorReport::Failed { .. } => {}
+            SupervisorReport::Started { .. } | SupervisorReport::Failed(_) => {}
             SupervisorReport::Stopped { resumed } => {
                 let _ = self.notices.try_send(resumed);
             }

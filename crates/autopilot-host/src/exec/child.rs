@@ -8,12 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Control;
-use super::attend::ProcessEnding;
 use crate::output::{Captured, OutputLine, Progress};
 use crate::proc::ProcessIdentity;
 
 /// The end of an agent. Success is never judged by the code alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code; `None` when a signal ended the agent, or when nobody saw its end.
     pub code: Option<i32>,
@@ -30,6 +29,11 @@ pub struct Exit {
 }
 
 impl Exit {
+    /// Returns the end of an agent of which nothing is known yet.
+    pub(super) fn lost() -> Exit {
+        Exit { supervisor_lost: true, ..Exit::default() }
+    }
+
     /// Returns whether the agent is known to have exited with code 0.
     pub fn is_zero(&self) -> bool {
         self.code == Some(0) && !self.supervisor_lost
@@ -53,7 +57,7 @@ pub(super) struct ChildParts {
     pub lines: mpsc::Receiver<Vec<OutputLine>>,
     pub heard: mpsc::Receiver<bool>,
     pub captured: oneshot::Receiver<Captured>,
-    pub ending: JoinHandle<ProcessEnding>,
+    pub ending: JoinHandle<Exit>,
     pub progress: Arc<Progress>,
     pub input: Option<pipe::Sender>,
 }
@@ -65,7 +69,8 @@ pub struct Child {
     ready: VecDeque<OutputLine>,
     lines_open: bool,
     notices_open: bool,
-    ending: Option<ProcessEnding>,
+    /// How the agent ended, while its output is still to come.
+    ending: Option<Exit>,
     exit: Option<Exit>,
 }
 
@@ -107,10 +112,10 @@ impl Child {
             if let Some(exit) = &self.exit {
                 return ChildWord::Ended(exit.clone());
             }
-            if let (false, Some(ending)) = (self.lines_open, self.ending) {
+            if let (false, Some(ending)) = (self.lines_open, &self.ending) {
                 // The output thread has ended with the lines; its result is missing if it failed.
                 let output = (&mut self.parts.captured).await.unwrap_or_default();
-                self.exit = Some(exit_of(ending, output));
+                self.exit = Some(Exit { output: Arc::new(output), ..ending.clone() });
                 continue;
             }
             tokio::select! {
@@ -124,8 +129,7 @@ impl Child {
                 },
                 ending = &mut self.parts.ending, if self.ending.is_none() => {
                     // A panic there leaves nothing known about the process: that is "lost".
-                    let lost = ProcessEnding { supervisor_lost: true, ..ProcessEnding::default() };
-                    self.ending = Some(ending.unwrap_or(lost));
+                    self.ending = Some(ending.unwrap_or(Exit::lost()));
                 }
             }
         }
@@ -138,17 +142,6 @@ impl Child {
                 return exit;
             }
         }
-    }
-}
-
-fn exit_of(ending: ProcessEnding, output: Captured) -> Exit {
-    Exit {
-        code: ending.code,
-        signal: ending.signal,
-        leaked: ending.leaked,
-        survivors: ending.survivors,
-        supervisor_lost: ending.supervisor_lost,
-        output: Arc::new(output),
     }
 }
 

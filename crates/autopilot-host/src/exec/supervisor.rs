@@ -4,14 +4,14 @@
 //! Below a subreaper every orphan becomes a direct child, so "no children" is "nothing left"; and
 //! the number of a child that nobody has waited for cannot be given to another process.
 
+mod launch;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::cmsg_space;
@@ -25,10 +25,10 @@ use nix::unistd::Pid;
 
 use super::tree;
 use super::wire::{
-    LaunchOrder, LaunchStage, OsText, SupervisorCommand, SupervisorReport, WireLines, line,
+    LaunchFailure, LaunchOrder, LaunchStage, SupervisorCommand, SupervisorReport, WireLines, line,
 };
 use crate::proc::{self, ProcessIdentity};
-use crate::sandbox::{self, SandboxPlan};
+use crate::sandbox;
 
 /// How long killed processes may take to disappear before they are reported as survivors.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -59,11 +59,11 @@ fn run(control: UnixStream) -> io::Result<()> {
     let order: LaunchOrder = serde_json::from_slice(&json)?;
 
     let failed = |failure: LaunchFailure| {
-        send(&control, &failure.into());
+        send(&control, &SupervisorReport::Failed(failure));
         io::Error::other("nothing was started")
     };
     let watch = SupervisorWatch::new(&order).map_err(failed)?;
-    let (agent, bwrap_status) = start(&order, [stdin, stdout, stderr]).map_err(failed)?;
+    let (agent, bwrap_status) = launch::start(&order, [stdin, stdout, stderr]).map_err(failed)?;
     control.set_nonblocking(true)?;
     send(&control, &SupervisorReport::Started { agent });
     let mut tree = ProcessTree {
@@ -113,29 +113,6 @@ fn send(control: &UnixStream, report: &SupervisorReport) {
     let _ = nix::sys::socket::send(control.as_raw_fd(), &line(report), flags);
 }
 
-struct LaunchFailure {
-    stage: LaunchStage,
-    error: String,
-    errno: Option<i32>,
-}
-
-impl From<LaunchFailure> for SupervisorReport {
-    fn from(failure: LaunchFailure) -> SupervisorReport {
-        SupervisorReport::Failed {
-            stage: failure.stage,
-            message: failure.error,
-            errno: failure.errno,
-        }
-    }
-}
-
-fn failure<E: Into<io::Error>>(stage: LaunchStage) -> impl Fn(E) -> LaunchFailure {
-    move |error| {
-        let error = error.into();
-        LaunchFailure { stage, errno: error.raw_os_error(), error: error.to_string() }
-    }
-}
-
 /// The events that wake the supervisor besides the control socket.
 struct SupervisorWatch {
     controller: OwnedFd,
@@ -144,121 +121,20 @@ struct SupervisorWatch {
 
 impl SupervisorWatch {
     fn new(order: &LaunchOrder) -> Result<SupervisorWatch, LaunchFailure> {
-        let failed = failure(LaunchStage::Supervisor);
-        prctl::set_child_subreaper(true).map_err(|errno| failed(io::Error::from(errno)))?;
-        let controller = proc::open_pidfd(order.controller_pid).map_err(&failed)?;
+        let failed = |error| LaunchFailure::at(LaunchStage::Supervisor, error);
+        let refused = |errno: Errno| failed(errno.into());
+        prctl::set_child_subreaper(true).map_err(refused)?;
+        let controller = proc::open_pidfd(order.controller_pid).map_err(failed)?;
         // Only a living parent keeps its number for sure; after this the descriptor is bound to it.
         if nix::unistd::getppid().as_raw() != order.controller_pid {
             return Err(failed(io::Error::other("the controlling process has exited")));
         }
         let mask = SigSet::all();
-        mask.thread_block().map_err(|errno| failed(io::Error::from(errno)))?;
+        mask.thread_block().map_err(refused)?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map_err(|errno| failed(io::Error::from(errno)))?;
+            .map_err(refused)?;
         Ok(SupervisorWatch { controller, signals })
     }
-}
-
-fn start(
-    order: &LaunchOrder,
-    stdio: [OwnedFd; 3],
-) -> Result<(ProcessIdentity, Option<File>), LaunchFailure> {
-    if let Err(error) = std::fs::read_dir(&order.cwd) {
-        let mut failed = failure(LaunchStage::Directory)(error);
-        failed.error = format!("`{}`: {}", order.cwd.display(), failed.error);
-        return Err(failed);
-    }
-    let (mut program, bwrap_status, status_fd, mut ruleset) = program(order)?;
-    let [stdin, stdout, stderr] = stdio;
-    program
-        .env_clear()
-        .envs(order.env.iter().map(|(name, value)| (name.os(), value.os())))
-        .current_dir(&order.cwd)
-        .stdin(Stdio::from(stdin))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr));
-    let limits = order.limits.clone();
-    let supervisor = nix::unistd::getpid();
-    let enter = move || {
-        nix::unistd::setsid()?;
-        prctl::set_pdeathsig(Signal::SIGKILL)?;
-        if nix::unistd::getppid() != supervisor {
-            return Err(io::Error::other("the supervisor has exited"));
-        }
-        forget_inheritance()?;
-        if let Some(fd) = &status_fd {
-            nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))?;
-        }
-        super::limit::apply(&limits)?;
-        match ruleset.take() {
-            Some(ruleset) => sandbox::enforce(ruleset).map_err(io::Error::other),
-            None => Ok(()),
-        }
-    };
-    // SAFETY: this process has a single thread, so the child may do what any process may.
-    unsafe { program.pre_exec(enter) };
-    let child = program.spawn().map_err(failure(LaunchStage::Program))?;
-    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
-    // An unreaped child always has its entry, also when it has ended already.
-    let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
-    Ok((ProcessIdentity { pid, start_time }, bwrap_status))
-}
-
-/// Resets what the agent would inherit: the supervisor blocks signals, and whoever started the
-/// controller may have left descriptors open and signals ignored.
-fn forget_inheritance() -> io::Result<()> {
-    // SAFETY: calls without pointers; the kernel refuses to change KILL and STOP, which is fine.
-    unsafe {
-        libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed());
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-    }
-    Ok(SigSet::empty().thread_set_mask()?)
-}
-
-type Prepared = (Program, Option<File>, Option<OwnedFd>, Option<landlock::RulesetCreated>);
-
-fn program(order: &LaunchOrder) -> Result<Prepared, LaunchFailure> {
-    let mut plain = Program::new(order.program.os());
-    plain.args(order.args.iter().map(OsText::os));
-    match &order.sandbox {
-        SandboxPlan::Off => Ok((plain, None, None, None)),
-        SandboxPlan::Landlock { write } => {
-            let ruleset = sandbox::prepare(write).map_err(|error| LaunchFailure {
-                stage: LaunchStage::Sandbox,
-                error: chain(&error),
-                errno: None,
-            })?;
-            Ok((plain, None, None, Some(ruleset)))
-        }
-        SandboxPlan::Bwrap { program, write } => {
-            let (reader, writer) = io::pipe().map_err(failure(LaunchStage::Sandbox))?;
-            let writer = OwnedFd::from(writer);
-            let reader = File::from(OwnedFd::from(reader));
-            nonblocking(&reader).map_err(failure(LaunchStage::Sandbox))?;
-            let mut wrapped = Program::new(program);
-            wrapped.args(sandbox::bwrap_args(write, &order.cwd, writer.as_raw_fd()));
-            wrapped.arg(order.program.os()).args(order.args.iter().map(OsText::os));
-            Ok((wrapped, Some(reader), Some(writer), None))
-        }
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-fn nonblocking(file: &File) -> io::Result<()> {
-    use nix::fcntl::{FcntlArg, OFlag, fcntl};
-    fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    Ok(())
 }
 
 /// The phase of a supervised tree.

@@ -59,19 +59,22 @@ async fn p11_what_cannot_be_started_is_named() {
     let mut launch = shell("");
     launch.program = "/no/such/agent".into();
     let error = spawn(launch).await.err().unwrap();
-    assert!(matches!(&error, SpawnError::Start { stage: LaunchStage::Program, .. }));
+    assert!(
+        matches!(&error, SpawnError::Start { failure, .. } if failure.stage == LaunchStage::Program)
+    );
     assert!(error.to_string().contains("/no/such/agent"), "{error}");
-    assert!(!error.is_temporary());
     let mut launch = shell("");
     launch.cwd = "/no/such/dir".into();
     let error = spawn(launch).await.err().unwrap();
-    assert!(matches!(&error, SpawnError::Start { stage: LaunchStage::Directory, .. }));
+    assert!(
+        matches!(&error, SpawnError::Start { failure, .. } if failure.stage == LaunchStage::Directory)
+    );
     assert!(error.to_string().contains("/no/such/dir"), "{error}");
     let mut launch = shell("");
     launch.program = "/etc/passwd".into();
     assert!(matches!(
         spawn(launch).await.err().unwrap(),
-        SpawnError::Start { errno: Some(libc::EACCES), .. }
+        SpawnError::Start { failure, .. } if failure.errno == Some(libc::EACCES)
     ));
 }
 
@@ -117,7 +120,10 @@ async fn p18_the_environment_is_exactly_what_was_given_and_a_huge_one_is_an_erro
     assert_eq!(child.wait().await.output.stdout.text, "ONLY=this\n");
     launch.env.insert("HUGE".into(), "x".repeat(10_000_000).into());
     let error = spawn(launch).await.err().unwrap();
-    assert!(matches!(error, SpawnError::Start { errno: Some(libc::E2BIG), .. }), "{error}");
+    assert!(
+        matches!(error, SpawnError::Start { ref failure, .. } if failure.errno == Some(libc::E2BIG)),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ pub enum SupervisorReport {
     /// The program runs.
     Started { agent: ProcessIdentity },
     /// The program could not be started.
-    Failed { stage: LaunchStage, message: String, errno: Option<i32> },
+    Failed(LaunchFailure),
     /// The agent was stopped by a signal; `resumed` if it has been continued, which happens once.
     Stopped { resumed: bool },
     /// The program has ended; processes that it started may still run.
@@ -108,6 +108,25 @@ pub enum SupervisorReport {
     /// No process is left but `survivors`, which not even SIGKILL ended in time. `leaked` were
     /// killed because they outlived the program.
     Gone { leaked: u32, survivors: u32 },
+}
+
+/// The reason why a supervisor could not start the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchFailure {
+    /// How far the supervisor came.
+    pub stage: LaunchStage,
+    /// The error in words.
+    pub message: String,
+    /// The number of the operating system's error, if it is one.
+    pub errno: Option<i32>,
+}
+
+impl LaunchFailure {
+    /// Makes the failure of a call at this stage.
+    pub fn at(stage: LaunchStage, error: impl Into<std::io::Error>) -> LaunchFailure {
+        let error = error.into();
+        LaunchFailure { stage, errno: error.raw_os_error(), message: error.to_string() }
+    }
 }
 
 /// The stage of a start at which it failed.

@@ -1,5 +1,7 @@
 //! The address of a remote's repository, and the kind of forge at that address.
 
+use crate::escape;
+
 /// The kinds of forge that are supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgeKind {
@@ -161,16 +163,7 @@ pub(super) fn is_host(host: &str) -> bool {
 
 /// Percent-encodes one part of a path or a value of a query.
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
+    escape::percent(text.as_bytes(), b"0123456789ABCDEF")
 }
 
 /// Percent-encodes a path and keeps its slashes.

@@ -6,12 +6,11 @@
 
 use super::address::{ForgeAddress, ForgeKind, is_host};
 use super::gh::Gh;
-use super::gitea::Gitea;
-use super::github::GithubForge;
-use super::gitlab::Gitlab;
-use super::http::{Http, Token, agent};
-use super::{Forge, ForgeError};
+use super::http::{Http, Token};
+use super::rest::RestForge;
+use super::{Forge, ForgeError, SettingError};
 use crate::git::command::{GitCommand, find_program};
+use crate::web;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -75,7 +74,7 @@ impl Site {
         let kind = match setting(asked, FORGE) {
             Some(word) => ForgeKind::named(word).ok_or_else(|| ForgeError::Setting {
                 name: FORGE,
-                reason: format!("`{word}` is not one of github, gitlab, gitea"),
+                source: SettingError::Kind { word: word.to_owned() },
             })?,
             None => ForgeKind::of_host(&address.host)
                 .ok_or_else(|| ForgeError::UnknownForge { host: address.host.clone() })?,
@@ -107,15 +106,14 @@ pub fn choose<'a>(asked: &ForgeRequest<'a>) -> Result<ChosenForge<'a>, ForgeErro
     let token = token(asked, kind, &address.host, variables)?;
     let whom = named.clone().unwrap_or_else(|| address.host.clone());
     let api = named.unwrap_or_else(|| kind.api(&address.host));
-    let agent = agent(&api, timeout, setting(asked, "SSL_CERT_FILE"))?;
+    let client =
+        web::client(&api, setting(asked, web::CERTIFICATES_VARIABLE)).map_err(|error| {
+            ForgeError::Setting { name: web::CERTIFICATES_VARIABLE, source: error.into() }
+        })?;
+    let agent = client.timeout_global(Some(timeout)).build().new_agent();
     let unwanted = asked.unwanted;
     let http = Http { agent, kind, api: api.clone(), whom, token, unwanted };
-    let forge: Box<dyn Forge + 'a> = match kind {
-        ForgeKind::Github => Box::new(GithubForge { http, address }),
-        ForgeKind::Gitlab => Box::new(Gitlab { http, address }),
-        ForgeKind::Gitea => Box::new(Gitea { http, address }),
-    };
-    Ok(ChosenForge { site, by: api, forge })
+    Ok(ChosenForge { site, by: api, forge: Box::new(RestForge { http, address }) })
 }
 
 fn setting<'a>(asked: &ForgeRequest<'a>, name: &str) -> Option<&'a str> {
@@ -124,17 +122,15 @@ fn setting<'a>(asked: &ForgeRequest<'a>, name: &str) -> Option<&'a str> {
 
 fn api_named(asked: &ForgeRequest<'_>) -> Result<Option<String>, ForgeError> {
     let Some(api) = setting(asked, FORGE_API) else { return Ok(None) };
-    let failed = |reason: &str| ForgeError::Setting { name: FORGE_API, reason: reason.to_owned() };
+    let failed = |source| ForgeError::Setting { name: FORGE_API, source };
     let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
-    let rest = rest.ok_or_else(|| failed("it must start with https:// or http://"))?;
+    let rest = rest.ok_or_else(|| failed(SettingError::Protocol))?;
     let host = rest.split('/').next().unwrap_or_default();
     if host.contains('@') {
-        return Err(failed(
-            "it contains a user name or password; put the token in its own variable",
-        ));
+        return Err(failed(SettingError::Credentials));
     }
     if !is_host(host) || api.contains(['?', '#']) || !api.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(failed("it is not a valid address; use e.g. https://git.example.org/api/v4"));
+        return Err(failed(SettingError::Address));
     }
     Ok(Some(api.trim_end_matches('/').to_owned()))
 }
@@ -154,10 +150,8 @@ fn token(
         ForgeKind::Gitlab => ("PRIVATE-TOKEN", token.to_owned()),
         ForgeKind::Gitea => ("Authorization", format!("token {token}")),
     };
-    let mut value = HeaderValue::from_str(&text).map_err(|_| ForgeError::Setting {
-        name: variable,
-        reason: "it contains characters that a token cannot have".to_owned(),
-    })?;
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| ForgeError::Setting { name: variable, source: SettingError::Token })?;
     value.set_sensitive(true);
     Ok(Token { header, value, variable })
 }
@@ -190,10 +184,7 @@ fn url(asked: &ForgeRequest<'_>, flags: &[&str]) -> Result<String, ForgeError> {
         .args(flags.iter().copied())
         .args(["--end-of-options", asked.remote])
         .line()
-        .map_err(|error| ForgeError::Remote {
-            remote: asked.remote.to_owned(),
-            reason: error.to_string(),
-        })
+        .map_err(|source| ForgeError::Remote { remote: asked.remote.to_owned(), source })
 }
 
 /// Returns the host behind an alias of the user's ssh configuration.

@@ -2,14 +2,16 @@
 //! it.
 
 use super::address::ForgeKind;
+use crate::git::CommandError;
+use crate::web::{CertificateError, NoAnswer};
 use std::time::Duration;
 
 /// The reason why a pull request could not be found, opened or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
     /// Git could not tell the URL of the remote.
-    #[error("cannot read the address of the remote `{remote}`: {reason}")]
-    Remote { remote: String, reason: String },
+    #[error("cannot read the address of the remote `{remote}`")]
+    Remote { remote: String, source: CommandError },
     /// The remote is a path on this machine, or something else without a host.
     #[error("the remote `{remote}` ({url}) is not a repository on a forge")]
     NoForge { remote: String, url: String },
@@ -17,8 +19,8 @@ pub enum ForgeError {
     #[error("cannot tell which forge runs at {host}")]
     UnknownForge { host: String },
     /// A variable of the environment has a value that cannot be used.
-    #[error("{name} is not valid: {reason}")]
-    Setting { name: &'static str, reason: String },
+    #[error("{name} is not valid")]
+    Setting { name: &'static str, source: SettingError },
     /// None of the variables is set, and `gh` is not logged in.
     #[error("no token for {host}")]
     NoToken { host: String, kind: ForgeKind, variables: &'static [&'static str] },
@@ -41,17 +43,57 @@ pub enum ForgeError {
         pause: Option<Duration>,
     },
     /// The request failed before there was an answer.
-    #[error("cannot {asked} at {whom}: {reason}")]
-    Unreachable { asked: String, whom: String, reason: String },
+    #[error("cannot {asked} at {whom}")]
+    Unreachable { asked: String, whom: String, source: NoAnswer },
     /// The answer does not have the form of the forge's API.
-    #[error("cannot {asked} at {whom}: the answer could not be understood: {reason}")]
-    Unreadable { asked: String, whom: String, reason: String },
-    /// The program `gh` failed.
+    #[error("cannot {asked} at {whom}: the answer could not be understood")]
+    Unreadable { asked: String, whom: String, source: AnswerError },
+    /// The program `gh` reported a failure.
     #[error("`gh` could not {asked} at {whom}: {said}")]
     Gh { asked: String, whom: String, said: String },
+    /// The program `gh` could not be run to its end.
+    #[error("`gh` failed at {whom}")]
+    GhRun { whom: String, source: CommandError },
     /// The caller did not want the result any more.
     #[error("cancelled before the pull request was published")]
     Unwanted,
+}
+
+/// The reason why the value of a variable cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// The value names no kind of forge.
+    #[error("`{word}` is not one of github, gitlab, gitea")]
+    Kind { word: String },
+    /// The address has no protocol of the web.
+    #[error("it must start with https:// or http://")]
+    Protocol,
+    /// The address has a secret in it, which would appear in messages.
+    #[error("it contains a user name or password; put the token in its own variable")]
+    Credentials,
+    /// The value is not an address.
+    #[error("it is not a valid address; use e.g. https://git.example.org/api/v4")]
+    Address,
+    /// The token cannot be sent in a header.
+    #[error("it contains characters that a token cannot have")]
+    Token,
+    /// The file of certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
+}
+
+/// The part of an answer that does not have the form of the forge's API.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// The answer is not JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The forge was asked for a list and returned something else.
+    #[error("it is not a list")]
+    NoList,
+    /// A pull request has no number or no page.
+    #[error("the number or the address is missing")]
+    Incomplete,
 }
 
 /// The words by which `gh` reports a network or a server that is away.
@@ -78,6 +120,7 @@ impl ForgeError {
                 let said = said.to_ascii_lowercase();
                 exists(&said) || PASSING.iter().any(|word| said.contains(word))
             }
+            ForgeError::GhRun { source, .. } => matches!(source, CommandError::TimedOut { .. }),
             ForgeError::Remote { .. }
             | ForgeError::NoForge { .. }
             | ForgeError::UnknownForge { .. }
@@ -90,18 +133,7 @@ impl ForgeError {
 
     /// Returns the pause that the forge asked for.
     pub fn pause_wanted(&self) -> Option<Duration> {
-        match self {
-            ForgeError::Refused { pause, .. } => *pause,
-            ForgeError::Remote { .. }
-            | ForgeError::NoForge { .. }
-            | ForgeError::UnknownForge { .. }
-            | ForgeError::Setting { .. }
-            | ForgeError::NoToken { .. }
-            | ForgeError::Unreachable { .. }
-            | ForgeError::Unreadable { .. }
-            | ForgeError::Gh { .. }
-            | ForgeError::Unwanted => None,
-        }
+        if let ForgeError::Refused { pause, .. } = self { *pause } else { None }
     }
 
     /// Returns what a person can do about it.
@@ -127,7 +159,7 @@ impl ForgeError {
                 "check that AUTOPILOT_FORGE and AUTOPILOT_FORGE_API match the forge at that address"
                     .to_owned()
             }
-            ForgeError::Gh { whom, .. } => {
+            ForgeError::Gh { whom, .. } | ForgeError::GhRun { whom, .. } => {
                 format!("try it by hand, or check `gh auth status --hostname {whom}`")
             }
             ForgeError::Unwanted => "run `autopilot resume`".to_owned(),

@@ -2,8 +2,9 @@
 
 use super::address::ForgeAddress;
 use super::http::{one_line, web_address};
-use super::{Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
-use crate::git::command::{CommandError, GitCommand, Output};
+use super::rest::{changed, read};
+use super::{AnswerError, Forge, ForgeError, PullRequest, PullRequestChange, PullRequestDraft};
+use crate::git::command::{CommandError, GitCommand, Output, find_program_on};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +31,7 @@ impl<'a> Gh<'a> {
         timeout: Duration,
         unwanted: &'a dyn Fn() -> bool,
     ) -> Option<Gh<'a>> {
-        let program = find(path)?;
+        let program = find_program_on(path.as_ref(), "gh")?;
         let gh = Gh { program, dir, address: address.clone(), timeout, unwanted };
         let status = gh
             .command("see who is logged in", &["auth", "status", "--hostname", &gh.address.host])
@@ -51,23 +52,13 @@ impl<'a> Gh<'a> {
     }
 
     fn run(&self, asked: &str, args: &[&str], input: &str) -> Result<String, ForgeError> {
-        let out = self.command(asked, args).stdin(input).run_unless(self.unwanted);
-        match out {
+        match self.command(asked, args).stdin(input).run_unless(self.unwanted) {
             Ok(Output { status, stdout, .. }) if status.success() => {
                 Ok(String::from_utf8_lossy(&stdout).into_owned())
             }
             Ok(out) => Err(self.failed(asked, &out.stderr)),
             Err(CommandError::Unwanted { .. }) => Err(ForgeError::Unwanted),
-            Err(CommandError::TimedOut { after, .. }) => {
-                Err(self.failed(asked, &format!("timed out after {} s", after.as_secs())))
-            }
-            Err(CommandError::Spawn { source, .. }) => Err(self.failed(asked, &source.to_string())),
-            Err(error @ (CommandError::NoGit | CommandError::Failed { .. })) => {
-                Err(self.failed(asked, &error.to_string()))
-            }
-            Err(CommandError::TooLong { bytes_max, .. }) => {
-                Err(self.failed(asked, &format!("it printed more than {bytes_max} bytes")))
-            }
+            Err(source) => Err(ForgeError::GhRun { whom: self.address.host.clone(), source }),
         }
     }
 
@@ -90,16 +81,9 @@ impl<'a> Gh<'a> {
         let path = format!("repos/{}/pulls/{}", self.address.path, known.number);
         let host = format!("--hostname={}", self.address.host);
         let args = ["api", "--method=PATCH", &host, &path, "--input=-"];
-        let body = super::github::changed(change, "body").to_string();
+        let body = changed(change, "body").to_string();
         self.run("update the pull request", &args, &body).map(|_| ())
     }
-}
-
-/// Finds `gh`, only in absolute directories, so that a `.` in the path can't find a planted
-/// program.
-fn find(path: &str) -> Option<PathBuf> {
-    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-    dirs.map(|dir| dir.join("gh")).find(|file| file.is_file())
 }
 
 impl Forge for Gh<'_> {
@@ -110,24 +94,18 @@ impl Forge for Gh<'_> {
         let (repository, head_is) = (self.repository(), format!("--head={head}"));
         let args = ["pr", "list", &repository, &head_is, "--state=open", &limit, fields];
         let text = self.run(asked, &args, "")?;
-        let unreadable = |reason: String| ForgeError::Unreadable {
+        let unreadable = |source| ForgeError::Unreadable {
             asked: asked.to_owned(),
             whom: "gh".to_owned(),
-            reason,
+            source,
         };
-        let found: Value =
-            serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        let found = found.as_array().ok_or_else(|| unreadable("it is not a list".to_owned()))?;
+        let found: Value = serde_json::from_str(&text).map_err(|error| unreadable(error.into()))?;
+        let found = found.as_array().ok_or_else(|| unreadable(AnswerError::NoList))?;
         // A fork may have a branch of the same name.
         let ours = found.iter().find(|one| {
             one["headRefName"] == head && one["isCrossRepository"] != Value::Bool(true)
         });
-        let Some(one) = ours else { return Ok(None) };
-        let (Some(number), Some(url)) = (one["number"].as_u64(), web_address(&one["url"])) else {
-            return Err(unreadable("the number or the address is missing".to_owned()));
-        };
-        let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
-        Ok(Some(PullRequest { number, url, title: text("title"), body: text("body") }))
+        ours.map(|one| read(one, ["number", "url", "body"]).map_err(unreadable)).transpose()
     }
 
     fn open(&self, draft: &PullRequestDraft) -> Result<PullRequest, ForgeError> {

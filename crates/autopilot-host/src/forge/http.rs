@@ -2,12 +2,12 @@
 //! and a token that appears in no message.
 
 use super::address::ForgeKind;
-use super::error::ForgeError;
-use crate::web;
+use super::error::{AnswerError, ForgeError};
+use crate::web::{self, NoAnswer};
 use serde_json::Value;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use ureq::http::{HeaderMap, HeaderValue, Method, Request};
+use ureq::http::{HeaderMap, HeaderValue, Request};
 
 pub(super) use ureq::http::Method as Verb;
 
@@ -37,27 +37,6 @@ pub(super) struct Http<'a> {
     pub unwanted: &'a dyn Fn() -> bool,
 }
 
-/// Makes the HTTP client. `certificates` is a file of certificates to trust instead of the public
-/// ones.
-pub(super) fn agent(
-    api: &str,
-    timeout: Duration,
-    certificates: Option<&str>,
-) -> Result<ureq::Agent, ForgeError> {
-    let setting = |reason| ForgeError::Setting { name: web::CERTIFICATES_VARIABLE, reason };
-    let tls = web::tls(certificates).map_err(setting)?;
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .timeout_global(Some(timeout))
-        .proxy(web::proxy(api))
-        .tls_config(tls)
-        .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
-        .build();
-    Ok(config.new_agent())
-}
-
 struct HttpAnswer {
     status: u16,
     headers: HeaderMap,
@@ -77,13 +56,11 @@ impl Http<'_> {
         if !(200..300).contains(&answer.status) {
             return Err(self.refusal(asked, &answer));
         }
-        serde_json::from_str(&answer.body)
-            .map_err(|error| self.unreadable(asked, &error.to_string()))
+        serde_json::from_str(&answer.body).map_err(|error| self.unreadable(asked, error.into()))
     }
 
-    pub(super) fn unreadable(&self, asked: &str, reason: &str) -> ForgeError {
-        let (asked, whom) = (asked.to_owned(), self.whom.clone());
-        ForgeError::Unreadable { asked, whom, reason: reason.to_owned() }
+    pub(super) fn unreadable(&self, asked: &str, source: AnswerError) -> ForgeError {
+        ForgeError::Unreadable { asked: asked.to_owned(), whom: self.whom.clone(), source }
     }
 
     /// Sends the request on a separate thread, because it can't be cancelled: a caller who does not
@@ -95,12 +72,12 @@ impl Http<'_> {
         path: &str,
         body: Option<&Value>,
     ) -> Result<HttpAnswer, ForgeError> {
-        let unreachable = |reason: String| ForgeError::Unreachable {
-            asked: asked.to_owned(),
-            whom: self.whom.clone(),
-            reason,
+        let unreachable = |source: NoAnswer| {
+            let (asked, whom) = (asked.to_owned(), self.whom.clone());
+            ForgeError::Unreachable { asked, whom, source }
         };
-        let request = self.request(verb, path, body).map_err(unreachable)?;
+        let failed = |error: ureq::Error| unreachable(error.into());
+        let request = self.request(verb, path, body).map_err(|error| failed(error.into()))?;
         let agent = self.agent.clone();
         let (tell, told) = channel();
         std::thread::Builder::new()
@@ -109,16 +86,16 @@ impl Http<'_> {
                 // If nobody listens any more, nobody wants to know.
                 let _unheard = tell.send(exchange(&agent, request));
             })
-            .map_err(|error| unreachable(error.to_string()))?;
+            .map_err(|error| failed(error.into()))?;
         loop {
             match told.recv_timeout(LOOK_EVERY) {
-                Ok(answer) => return answer.map_err(unreachable),
+                Ok(answer) => return answer.map_err(failed),
                 Err(RecvTimeoutError::Timeout) if (self.unwanted)() => {
                     return Err(ForgeError::Unwanted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(unreachable("the request ended without an answer".to_owned()));
+                    return Err(unreachable(NoAnswer::Dropped));
                 }
             }
         }
@@ -126,10 +103,10 @@ impl Http<'_> {
 
     fn request(
         &self,
-        verb: Method,
+        verb: Verb,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Request<Vec<u8>>, String> {
+    ) -> Result<Request<Vec<u8>>, ureq::http::Error> {
         let mut request = Request::builder()
             .method(verb)
             .uri(format!("{}{path}", self.api))
@@ -141,8 +118,7 @@ impl Http<'_> {
         if body.is_some() {
             request = request.header("Content-Type", "application/json");
         }
-        let body = body.map(|value| value.to_string().into_bytes()).unwrap_or_default();
-        request.body(body).map_err(|error| error.to_string())
+        request.body(body.map(|value| value.to_string().into_bytes()).unwrap_or_default())
     }
 
     fn refusal(&self, asked: &str, answer: &HttpAnswer) -> ForgeError {
@@ -172,33 +148,17 @@ fn accepted(kind: ForgeKind) -> &'static str {
     }
 }
 
-fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<HttpAnswer, String> {
+fn exchange(agent: &ureq::Agent, request: Request<Vec<u8>>) -> Result<HttpAnswer, ureq::Error> {
     // ureq sends `Content-Length: 0` with an empty body, which a GET must not have.
-    let result =
-        if request.body().is_empty() { agent.run(request.map(|_| ())) } else { agent.run(request) };
-    let mut response = result.map_err(|error| in_words(&error))?;
-    let body = response
-        .body_mut()
-        .with_config()
-        .limit(ANSWER_BYTES_MAX)
-        .lossy_utf8(true)
-        .read_to_string()
-        .map_err(|error| in_words(&error))?;
+    let mut response = if request.body().is_empty() {
+        agent.run(request.map(|_| ()))?
+    } else {
+        agent.run(request)?
+    };
+    let answer = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).lossy_utf8(true);
+    let body = answer.read_to_string()?;
     let (parts, _) = response.into_parts();
     Ok(HttpAnswer { status: parts.status.as_u16(), headers: parts.headers, body })
-}
-
-fn in_words(error: &ureq::Error) -> String {
-    if let ureq::Error::Timeout(_) = error {
-        return "no answer in time".to_owned();
-    }
-    if let ureq::Error::HostNotFound = error {
-        return "host not found".to_owned();
-    }
-    if let ureq::Error::BodyExceedsLimit(_) = error {
-        return format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
-    }
-    one_line(&error.to_string())
 }
 
 /// Returns a forge's message about a refusal: every forge has its own form for it.
@@ -234,14 +194,9 @@ fn collect(value: &Value, words: &mut Vec<String>) {
     }
 }
 
-/// Returns the text without control characters, cut to a length for a message.
+/// Returns a forge's words as one short line of a message.
 pub(super) fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = text.trim();
-    match text.char_indices().nth(SAID_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    web::one_line(text, SAID_CHARS_MAX)
 }
 
 /// Returns an address that a person may click on and a terminal may show.

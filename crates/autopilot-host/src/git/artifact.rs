@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::command::TRANSFER_TIMEOUT;
+use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
 use super::hub::Hub;
 use super::object::Oid;
@@ -29,52 +29,27 @@ pub fn write_artifacts(
     branch: &str,
 ) -> Result<Artifacts, GitError> {
     fs::create_dir_all(dir).on("create", dir)?;
-    let patch = dir.join(format!("{stem}.patch"));
-    let temp = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
-    hub.git(format!("write `{}`", patch.display()))
-        .args([
-            "diff-tree",
-            "-r",
-            "-p",
-            "--binary",
-            "--full-index",
-            "--no-ext-diff",
-            "--no-textconv",
-        ])
-        .args(["--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"])
-        .args([base.as_str(), head.as_str()])
-        .timeout(TRANSFER_TIMEOUT)
-        .write_to(temp.reopen().on("open", temp.path())?)?;
-    persist(temp, &patch)?;
-    let bundle = write_bundle(hub, dir, stem, base, head, branch)?;
-    Ok(Artifacts { patch, bundle })
-}
-
-fn write_bundle(
-    hub: &Hub,
-    dir: &Path,
-    stem: &str,
-    base: &Oid,
-    head: &Oid,
-    branch: &str,
-) -> Result<Option<PathBuf>, GitError> {
+    let write = |ending: &str, git: &dyn Fn(GitCommand) -> GitCommand| {
+        let path = dir.join(format!("{stem}.{ending}"));
+        let temp = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+        git(hub.git(format!("write `{}`", path.display())))
+            .timeout(TRANSFER_TIMEOUT)
+            .write_to(temp.reopen().on("open", temp.path())?)?;
+        temp.as_file().sync_all().on("sync", &path)?;
+        temp.persist(&path).map_err(|error| error.error).on("replace", &path)?;
+        Ok::<_, GitError>(path)
+    };
+    let patch = write("patch", &|git| {
+        git.args(["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff"])
+            .args(["--no-textconv", "--no-renames", "--no-color"])
+            .args(["--src-prefix=a/", "--dst-prefix=b/", base.as_str(), head.as_str()])
+    })?;
     let name = format!("refs/heads/{branch}");
     if hub.is_ancestor(head, base)? || hub.resolve(&name)?.as_ref() != Some(head) {
-        return Ok(None);
+        return Ok(Artifacts { patch, bundle: None });
     }
-    let bundle = dir.join(format!("{stem}.bundle"));
-    let temp = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
-    hub.git(format!("write `{}`", bundle.display()))
-        .args(["bundle", "create", "-q", "-", &name])
-        .arg(format!("^{base}"))
-        .timeout(TRANSFER_TIMEOUT)
-        .write_to(temp.reopen().on("open", temp.path())?)?;
-    persist(temp, &bundle)?;
-    Ok(Some(bundle))
-}
-
-fn persist(temp: tempfile::NamedTempFile, path: &Path) -> Result<(), GitError> {
-    temp.as_file().sync_all().on("sync", path)?;
-    temp.persist(path).map_err(|error| error.error).on("replace", path)?;
-    Ok(())
+    let bundle = write("bundle", &|git| {
+        git.args(["bundle", "create", "-q", "-", &name]).arg(format!("^{base}"))
+    })?;
+    Ok(Artifacts { patch, bundle: Some(bundle) })
 }

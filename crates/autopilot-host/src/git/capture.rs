@@ -1,29 +1,25 @@
 //! The capture of an agent's work from a slot into the hub: its files as a tree, its commits as a
 //! checked pack. Nothing in the slot is executed, and its `.git` is read as plain files only.
 
+mod commits;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::command::{CommandError, TRANSFER_TIMEOUT};
-use super::commit::{NewCommit, trailers, write_commit};
-use super::disposable::{self, FoundRefs};
+use super::commit::{NewCommit, TASK, trailers, write_commit};
+use super::disposable;
 use super::error::{GitError, OnFile};
 use super::hub::{AGENTS_COMMITS, ExpectedRef};
 use super::name::ref_component;
 use super::object::Oid;
 use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
-use super::transfer::{ObjectCheck, ObjectSource, transfer, typed};
 use crate::fail;
 
-/// The deadline for reading objects that an agent may have booby-trapped (a pipe for a pack).
-const AGENT_OBJECTS_TIMEOUT: Duration = Duration::from_secs(60);
-/// The most commits of an agent that are listed.
-const COMMITS_LISTED_MAX: usize = 1000;
 /// The most files of one nested repository that are taken.
 const NESTED_FILES_MAX: usize = 200_000;
 
@@ -342,20 +338,12 @@ impl Slot {
         }
         // The work that this attempt left here before stays reachable as a second parent.
         let parents: Vec<Oid> = [request.base.clone()].into_iter().chain(old.clone()).collect();
-        let commit = write_commit(
-            hub,
-            &NewCommit {
-                tree,
-                parents: &parents,
-                message: &trailers(
-                    &format!("Salvage of {} {}", request.attempt.task, request.attempt.id),
-                    &[("Autopilot-Task", request.attempt.task)],
-                ),
-                identity: &self.pools.identity,
-                now: request.now,
-            },
-        )?;
-        hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
+        let AttemptName { task, id } = request.attempt;
+        let message = trailers(&format!("Salvage of {task} {id}"), &[(TASK, task)]);
+        let (parents, identity, now) = (&*parents, &self.pools.identity, request.now);
+        let new = NewCommit { tree, parents, message: &message, identity, now };
+        let commit = write_commit(hub, &new)?;
+        hub.set_ref(&name, &commit, ExpectedRef::of(&old))?;
         fail::point("salvage.done");
         self.remember(request, tree)?;
         Ok((Some(commit), true))
@@ -370,111 +358,6 @@ impl Slot {
         })
     }
 
-    fn take_commits(
-        &self,
-        request: &CaptureRequest<'_>,
-        found: Option<&FoundRefs>,
-        violations: &mut Vec<Violation>,
-    ) -> Result<Taken, GitError> {
-        let Some(found) = found else {
-            violations.push(Violation::GitDirectoryGone);
-            return Ok(Taken::default());
-        };
-        if found.truncated {
-            violations.push(Violation::TooManyRefs);
-        }
-        match self.import(request, found) {
-            Ok(taken) => Ok(taken),
-            Err(GitError::Command(error)) => {
-                violations.push(Violation::CommitsNotTaken { reason: error.to_string() });
-                self.import_one_by_one(request, found)
-            }
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Takes the commits of each tip by itself, because one broken tip must not cost the others.
-    fn import_one_by_one(
-        &self,
-        request: &CaptureRequest<'_>,
-        found: &FoundRefs,
-    ) -> Result<Taken, GitError> {
-        let mut all = Taken::default();
-        for tip in &found.tips {
-            let one = FoundRefs { tips: BTreeSet::from([tip.clone()]), ..FoundRefs::default() };
-            match self.import(request, &one) {
-                Ok(taken) => {
-                    all.newly_saved |= taken.newly_saved;
-                    all.commits.extend(taken.commits);
-                }
-                Err(GitError::Command(_)) => {}
-                Err(other) => return Err(other),
-            }
-        }
-        all.commits.truncate(COMMITS_LISTED_MAX);
-        Ok(all)
-    }
-
-    fn import(&self, request: &CaptureRequest<'_>, found: &FoundRefs) -> Result<Taken, GitError> {
-        let hub = self.hub();
-        let objects = self.dir.join(".git/objects");
-        let with_agent = |operation: &str| {
-            hub.git(operation).also_objects(&[&objects]).timeout(AGENT_OBJECTS_TIMEOUT)
-        };
-        // Mostly an agent commits nothing: its refs then name the commits it was given.
-        if hub.holds_all(&found.tips)? {
-            return Ok(Taken::default());
-        }
-        let tips: Vec<Oid> = found.tips.iter().cloned().collect();
-        let prefix = request.attempt.commits_prefix();
-        let held: BTreeSet<Oid> = hub
-            .refs("refs/")?
-            .into_iter()
-            .filter(|(name, _)| !name.starts_with(&format!("{prefix}/")))
-            .map(|(_, oid)| oid)
-            .collect();
-        let commits: Vec<Oid> = typed(with_agent("look at the agent's commits"), &tips)?
-            .into_iter()
-            .filter_map(|(oid, kind)| (kind == "commit").then_some(oid))
-            .collect();
-        if commits.is_empty() {
-            return Ok(Taken::default());
-        }
-        let mut ask: String = commits.iter().map(|oid| format!("{oid}\n")).collect();
-        ask.extend(held.iter().map(|oid| format!("^{oid}\n")));
-        let out = with_agent("list the agent's commits")
-            .args(["rev-list", "--parents", "--stdin"])
-            .stdin(ask)
-            .ok()?;
-        let listing = String::from_utf8_lossy(&out).into_owned();
-        let (new, heads) = heads_of(&listing)?;
-        if new.is_empty() {
-            return Ok(Taken::default());
-        }
-        let source = ObjectSource { git_dir: hub.dir(), objects: vec![&objects] };
-        let mut saved = false;
-        let missing: Vec<Oid> = {
-            let mut missing = Vec::new();
-            for head in &heads {
-                if hub.resolve(&format!("{prefix}/{head}"))?.is_none() {
-                    missing.push(head.clone());
-                }
-            }
-            missing
-        };
-        if !missing.is_empty() {
-            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, ObjectCheck::Strict)?;
-            for head in &missing {
-                hub.set_ref(&format!("{prefix}/{head}"), head, ExpectedRef::Absent)?;
-            }
-            saved = true;
-        }
-        Ok(Taken {
-            commits: new.into_iter().take(COMMITS_LISTED_MAX).collect(),
-            newly_saved: saved,
-        })
-    }
-
     fn settings_changed(&self) -> bool {
         let git = self.dir.join(".git");
         let hooks =
@@ -485,28 +368,6 @@ impl Slot {
         let plain = config.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() < 1024 * 1024);
         hooks || planted || !plain || fs::read(config).ok() != as_given
     }
-}
-
-/// The agent's commits that were taken into the hub.
-#[derive(Default)]
-struct Taken {
-    commits: Vec<Oid>,
-    newly_saved: bool,
-}
-
-/// Returns all listed commits, and those that are no other's parent.
-fn heads_of(listing: &str) -> Result<(Vec<Oid>, Vec<Oid>), GitError> {
-    let mut new = Vec::new();
-    let mut parents = BTreeSet::new();
-    for line in listing.lines() {
-        let mut words = line.split(' ');
-        if let Some(commit) = words.next() {
-            new.push(Oid::parse(commit)?);
-        }
-        parents.extend(words.map(str::to_owned));
-    }
-    let heads = new.iter().filter(|oid| !parents.contains(oid.as_str())).cloned().collect();
-    Ok((new, heads))
 }
 
 /// Makes a copy that is as old as the original.

@@ -1,7 +1,7 @@
 //! The facts of a whole change, for guards and reviewers: paths, sizes, lines, and a diff that is cut
 //! before it is read.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::digest::change_digest;
@@ -86,11 +86,6 @@ impl ChangedPath {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 
-    /// Returns whether the path is a gitlink (a submodule) after the change.
-    pub fn is_gitlink(&self) -> bool {
-        self.new_mode == 0o160_000
-    }
-
     /// Returns whether the path is a symbolic link after the change.
     pub fn is_link(&self) -> bool {
         self.new_mode == 0o120_000
@@ -156,8 +151,7 @@ impl GitChange {
             return Ok(change);
         }
         change.read_paths(hub, limits)?;
-        change.read_links(hub)?;
-        change.read_sizes(hub)?;
+        change.read_files(hub)?;
         change.read_patch(hub, limits)?;
         Ok(change)
     }
@@ -204,47 +198,34 @@ impl GitChange {
         Ok(())
     }
 
-    fn read_sizes(&mut self, hub: &Hub) -> Result<(), GitError> {
-        let binary: BTreeSet<&[u8]> =
-            self.paths.iter().filter(|p| p.binary).map(|p| p.path.as_slice()).collect();
-        if binary.is_empty() {
+    /// Reads what only the new tree tells: the targets of links, and the sizes of files without
+    /// lines.
+    fn read_files(&mut self, hub: &Hub) -> Result<(), GitError> {
+        let mut wanted: BTreeMap<Vec<u8>, &mut ChangedPath> = self
+            .paths
+            .iter_mut()
+            .filter(|path| path.is_link() || path.binary)
+            .map(|path| (path.path.clone(), path))
+            .collect();
+        if wanted.is_empty() {
             return Ok(());
         }
         let out = hub
-            .git("read sizes")
+            .git("read links and sizes")
             .args(["ls-tree", "-r", "-l", "-z", "--full-tree", self.tree.as_str()])
             .ok()?;
-        let size = |entry: &[u8]| {
-            let tab = entry.iter().position(|b| *b == b'\t')?;
-            let (head, path) = (&entry[..tab], &entry[tab + 1..]);
-            let last = head.rsplit(|b| *b == b' ').next()?;
-            binary.contains(path).then(|| number(Some(last)))
-        };
-        self.binary_bytes = out.split(|b| *b == 0).filter_map(size).sum();
-        Ok(())
-    }
-
-    fn read_links(&mut self, hub: &Hub) -> Result<(), GitError> {
-        let links: Vec<usize> = (0..self.paths.len())
-            .filter(|n| self.paths.get(*n).is_some_and(ChangedPath::is_link))
-            .collect();
-        if links.is_empty() {
-            return Ok(());
-        }
-        let out = hub
-            .git("read links")
-            .args(["ls-tree", "-r", "-z", "--full-tree", self.tree.as_str()])
-            .ok()?;
-        for entry in out.split(|b| *b == 0).filter(|entry| entry.starts_with(b"120000 ")) {
+        // An entry is `<mode> <type> <object> <size>`, a tab and the path.
+        for entry in out.split(|b| *b == 0) {
             let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
-            let name = entry.get(tab + 1..).unwrap_or_default();
-            for &n in &links {
-                let Some(path) = self.paths.get_mut(n).filter(|path| path.path == name) else {
-                    continue;
-                };
-                let oid = entry.get(..tab).and_then(|head| head.rsplit(|b| *b == b' ').next());
+            let Some(path) = wanted.get_mut(&entry[tab + 1..]) else { continue };
+            let mut words = entry[..tab].split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+            let (oid, size) = (words.nth(2), words.next());
+            if path.is_link() {
                 let oid = Oid::from_bytes(oid.unwrap_or_default())?;
                 path.link_target = Some(read_blob(hub, &oid, LINK_BYTES_MAX)?.0);
+            }
+            if path.binary {
+                self.binary_bytes += number(size);
             }
         }
         Ok(())
@@ -254,6 +235,8 @@ impl GitChange {
     fn read_patch(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
         let mut reader = PatchReader::new(*limits);
         self.diff_tree(hub, &["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
+            // A reviewer cites paths as the diff shows them.
+            .config("core.quotePath", "false")
             .stream(&mut |bytes| {
                 reader.push(bytes);
                 if reader.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -22,32 +22,33 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
 const STDOUT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The reason why a git command failed.
+/// The reason why a command of git, gh or ssh failed. Each names the operation and the program.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no `git` in an absolute directory of PATH.
     #[error("git is not on PATH; install git")]
     NoGit,
     /// The process could not be started or waited for.
-    #[error("cannot {operation}: `git {verb}` could not be run")]
-    Spawn { verb: String, operation: String, source: io::Error },
-    /// Git reported a failure.
-    #[error("cannot {operation}: `git {verb}` failed with {status}: {stderr}")]
-    Failed { operation: String, verb: String, status: String, stderr: String },
-    /// Git missed its deadline and was killed.
-    #[error("cannot {operation}: `git {verb}` did not finish within {} s: {stderr}", after.as_secs())]
-    TimedOut { operation: String, verb: String, after: Duration, stderr: String },
-    /// The caller did not want the result any more, and git was killed.
-    #[error("cannot {operation}: `git {verb}` was cancelled")]
-    Unwanted { operation: String, verb: String },
-    /// Git printed more than is kept in memory.
-    #[error("cannot {operation}: `git {verb}` printed more than {bytes_max} bytes")]
-    TooLong { operation: String, verb: String, bytes_max: usize },
+    #[error("{called} could not be run")]
+    Spawn { called: String, source: io::Error },
+    /// The command reported a failure.
+    #[error("{called} failed with {status}: {stderr}")]
+    Failed { called: String, status: String, stderr: String },
+    /// The command missed its deadline and was killed.
+    #[error("{called} did not finish within {} s: {stderr}", after.as_secs())]
+    TimedOut { called: String, after: Duration, stderr: String },
+    /// The caller did not want the result any more, and the command was killed.
+    #[error("{called} was cancelled")]
+    Unwanted { called: String },
+    /// The command printed more than is kept in memory.
+    #[error("{called} printed more than {bytes_max} bytes")]
+    TooLong { called: String, bytes_max: usize },
 }
 
 /// The result of a finished command.
 #[derive(Debug)]
 pub struct Output {
+    called: String,
     /// The exit status, which may be a failure.
     pub status: ExitStatus,
     /// All of stdout.
@@ -60,6 +61,17 @@ impl Output {
     /// Returns the exit code; `None` when a signal ended the command.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
+    }
+
+    /// Fails unless the exit code is one of these.
+    pub(crate) fn expect_code(self, codes: &[i32]) -> Result<Output, CommandError> {
+        let status = match (self.code(), self.status.signal()) {
+            (Some(code), _) if codes.contains(&code) => return Ok(self),
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown status".into(),
+        };
+        Err(CommandError::Failed { called: self.called, status, stderr: self.stderr })
     }
 }
 
@@ -240,7 +252,6 @@ impl GitCommand {
     /// git and its children are killed.
     pub fn run_unless(self, unwanted: &dyn Fn() -> bool) -> Result<Output, CommandError> {
         let mut stdout = Vec::new();
-        let (operation, verb) = (self.operation.clone(), self.verb());
         let mut too_long = false;
         let mut take = |bytes: &[u8]| {
             if stdout.len() + bytes.len() > STDOUT_BYTES_MAX {
@@ -250,19 +261,17 @@ impl GitCommand {
             stdout.extend_from_slice(bytes);
             ControlFlow::Continue(())
         };
-        let (status, stderr) = self.pump_into(Stdio::piped(), unwanted, &mut take)?;
+        let output = self.pump(Stdio::piped(), unwanted, &mut take)?;
         if too_long {
-            return Err(CommandError::TooLong { operation, verb, bytes_max: STDOUT_BYTES_MAX });
+            let (called, bytes_max) = (output.called, STDOUT_BYTES_MAX);
+            return Err(CommandError::TooLong { called, bytes_max });
         }
-        Ok(Output { status, stdout, stderr })
+        Ok(Output { stdout, ..output })
     }
 
     /// Runs to the end and fails unless the exit code is 0. Returns stdout.
     pub fn ok(self) -> Result<Vec<u8>, CommandError> {
-        let (operation, verb) = (self.operation.clone(), self.verb());
-        let output = self.run()?;
-        check(&operation, &verb, output.status, &output.stderr)?;
-        Ok(output.stdout)
+        Ok(self.run()?.expect_code(&[0])?.stdout)
     }
 
     /// Returns the first line of the answer, decoded lossily.
@@ -282,48 +291,38 @@ impl GitCommand {
         self,
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), CommandError> {
-        let (operation, verb) = (self.operation.clone(), self.verb());
         let mut cut = false;
-        let (status, stderr) = self.pump(&mut |bytes| {
+        let output = self.pump(Stdio::piped(), &|| false, &mut |bytes| {
             let flow = sink(bytes);
             cut |= flow.is_break();
             flow
         })?;
-        if cut { Ok(()) } else { check(&operation, &verb, status, &stderr) }
+        if cut { Ok(()) } else { output.expect_code(&[0]).map(drop) }
     }
 
     /// Sends stdout straight into a file, without a copy in memory.
     pub(crate) fn write_to(self, file: File) -> Result<(), CommandError> {
-        let (operation, verb) = (self.operation.clone(), self.verb());
-        let (status, stderr) =
-            self.pump_into(Stdio::from(file), &|| false, &mut |_| ControlFlow::Continue(()))?;
-        check(&operation, &verb, status, &stderr)
+        let nothing = &mut |_: &[u8]| ControlFlow::Continue(());
+        self.pump(Stdio::from(file), &|| false, nothing)?.expect_code(&[0]).map(drop)
     }
 
-    /// Returns git's subcommand, for messages.
-    fn verb(&self) -> String {
-        self.args.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default()
+    /// Begins a message about this command: the operation, the program and its first argument.
+    fn called(&self) -> String {
+        let program = self.program.as_deref().and_then(Path::file_name).unwrap_or("git".as_ref());
+        let words = [program].into_iter().chain(self.args.first().map(OsString::as_os_str));
+        let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+        format!("cannot {}: `{}`", self.operation, words.join(" "))
     }
 
+    /// Runs to the end and hands stdout to `sink`; the output that is returned has none of it.
     fn pump(
-        self,
-        sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<(ExitStatus, String), CommandError> {
-        self.pump_into(Stdio::piped(), &|| false, sink)
-    }
-
-    fn pump_into(
         mut self,
         stdout: Stdio,
         unwanted: &dyn Fn() -> bool,
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<(ExitStatus, String), CommandError> {
-        let (operation, verb) = (self.operation.clone(), self.verb());
-        let spawn_error = |source| CommandError::Spawn {
-            verb: verb.clone(),
-            operation: operation.clone(),
-            source,
-        };
+    ) -> Result<Output, CommandError> {
+        let called = self.called();
+        let spawn_error = |source| CommandError::Spawn { called: called.clone(), source };
         let stdin = self.take_stdin().map_err(spawn_error)?;
         let mut command = self.command()?;
         command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
@@ -335,15 +334,13 @@ impl GitCommand {
             kill_group(&mut child);
         }
         let status = child.wait().map_err(spawn_error)?;
+        let stderr = tail.text();
         match ended.map_err(spawn_error)? {
-            Drained::Ended | Drained::Cut => Ok((status, tail.text())),
-            Drained::Late => Err(CommandError::TimedOut {
-                operation,
-                verb,
-                after: self.timeout,
-                stderr: tail.text(),
-            }),
-            Drained::Unwanted => Err(CommandError::Unwanted { operation, verb }),
+            Drained::Ended | Drained::Cut => {
+                Ok(Output { called, status, stdout: Vec::new(), stderr })
+            }
+            Drained::Late => Err(CommandError::TimedOut { called, after: self.timeout, stderr }),
+            Drained::Unwanted => Err(CommandError::Unwanted { called }),
         }
     }
 
@@ -417,33 +414,14 @@ fn git_program() -> Result<&'static Path, CommandError> {
 
 /// Finds a program in the absolute directories of PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())
+    find_program_on(&std::env::var_os("PATH")?, name)
 }
 
-fn check(
-    operation: &str,
-    verb: &str,
-    status: ExitStatus,
-    stderr: &str,
-) -> Result<(), CommandError> {
-    if status.success() {
-        return Ok(());
-    }
-    let status = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "an unknown status".into(),
-    };
-    Err(CommandError::Failed {
-        operation: operation.into(),
-        verb: verb.into(),
-        status,
-        stderr: stderr.into(),
-    })
+/// Finds a program in the absolute directories of this PATH, so that a `.` in it can't find a
+/// planted program.
+pub(crate) fn find_program_on(path: &OsStr, name: &str) -> Option<PathBuf> {
+    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+    dirs.map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
 /// Quotes a path for a list of directories. Git reads an entry that starts with a double quote as a

@@ -22,7 +22,7 @@ pub struct CommitRequest<'a> {
     pub run: &'a str,
     /// The attempt whose work is committed.
     pub attempt: AttemptName<'a>,
-    /// The short branch name, `autopilot/<task>` or the result of `free_branch`.
+    /// The short branch name, such as `autopilot/<task>`.
     pub branch: &'a str,
     /// The commit on which the work is based.
     pub parent: &'a Oid,
@@ -56,24 +56,19 @@ pub fn commit_task(hub: &Hub, request: &CommitRequest<'_>) -> Result<CommittedTa
     {
         return Ok(CommittedTask { commit, already: true });
     }
-    let commit = write_commit(
-        hub,
-        &NewCommit {
-            tree: request.tree,
-            parents: std::slice::from_ref(request.parent),
-            message: &trailers(
-                request.message,
-                &[(RUN, request.run), (TASK, request.attempt.task), (ATTEMPT, request.attempt.id)],
-            ),
-            identity: request.identity,
-            now: request.now,
-        },
-    )?;
+    let new = NewCommit {
+        tree: request.tree,
+        parents: std::slice::from_ref(request.parent),
+        message: &attempt_trailers(request.message, request.run, request.attempt),
+        identity: request.identity,
+        now: request.now,
+    };
+    let commit = write_commit(hub, &new)?;
     fail::point("commit.written");
     if let Some(tip) = old.as_ref().filter(|tip| *tip != request.parent) {
         keep_replaced(hub, request.attempt.task, tip)?;
     }
-    hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
+    hub.set_ref(&name, &commit, ExpectedRef::of(&old))?;
     fail::point("commit.done");
     Ok(CommittedTask { commit, already: false })
 }
@@ -142,6 +137,11 @@ pub(crate) fn write_commit(hub: &Hub, new: &NewCommit<'_>) -> Result<Oid, GitErr
         git = git.args(["-p", parent.as_str()]);
     }
     git.args(["-F", "-"]).stdin(new.message).oid()
+}
+
+/// Returns a message with the trailers by which [`find_attempt`] finds the commit.
+pub(crate) fn attempt_trailers(message: &str, run: &str, attempt: AttemptName<'_>) -> String {
+    trailers(message, &[(RUN, run), (TASK, attempt.task), (ATTEMPT, attempt.id)])
 }
 
 /// Returns a message with a separate trailer block. Text of an agent can't end in a block that ours

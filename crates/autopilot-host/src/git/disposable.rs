@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::capture::copy_with_time;
 use super::error::{GitError, OnFile};
 use super::identity::CommitIdentity;
+use super::name::collide;
 use super::object::Oid;
 
 const REF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -51,18 +52,12 @@ pub(crate) fn write(slot: &Path, fresh: &Fresh<'_>) -> Result<(), GitError> {
     fs::write(fresh.config_copy, config(fresh)).on("write", fresh.config_copy)?;
     put("info/exclude", &fs::read(fresh.excludes).unwrap_or_default())?;
     put(&format!("refs/heads/{}", fresh.branch), format!("{}\n", fresh.commit).as_bytes())?;
-    if let Some((name, at)) = fresh.beside.filter(|(name, _)| beside_fits(name, fresh.branch)) {
+    if let Some((name, at)) = fresh.beside.filter(|(name, _)| !collide(name, fresh.branch)) {
         put(&format!("refs/heads/{name}"), format!("{at}\n").as_bytes())?;
     }
     let index = git.join("index");
     copy_with_time(fresh.index, &index)?;
     put("HEAD", format!("ref: refs/heads/{}\n", fresh.branch).as_bytes())
-}
-
-/// Returns whether both branches can exist together: git keeps refs like files.
-fn beside_fits(name: &str, branch: &str) -> bool {
-    let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
-    name != branch && !below(name, branch) && !below(branch, name)
 }
 
 fn config(fresh: &Fresh<'_>) -> String {
@@ -178,19 +173,17 @@ fn packed(git: &Path, name: &str) -> Option<Oid> {
     Oid::parse(line.split(' ').next()?).ok()
 }
 
-/// Reads a file without ever blocking on a pipe or following a link, whatever was put in the file's
+/// Opens a file without ever blocking on a pipe or following a link, whatever was put in the file's
 /// place.
+pub(crate) fn open_plain(path: &Path) -> Option<fs::File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
 fn read_small(path: &Path) -> Option<String> {
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
     let mut bytes = Vec::new();
-    file.take(REF_FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    open_plain(path)?.take(REF_FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

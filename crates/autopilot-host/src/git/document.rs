@@ -1,7 +1,7 @@
 //! One file that the controller itself puts on the run's branch, at most once per attempt.
 
 use super::capture::AttemptName;
-use super::commit::{ATTEMPT, CommittedTask, NewCommit, RUN, find_attempt, trailers, write_commit};
+use super::commit::{CommittedTask, NewCommit, attempt_trailers, find_attempt, write_commit};
 use super::error::{GitError, OnFile};
 use super::hub::{ExpectedRef, Hub};
 use super::identity::CommitIdentity;
@@ -59,23 +59,17 @@ pub fn commit_document(
             return Ok(None);
         }
         let tree = with_file(hub, &tip, request.path, &blob)?;
-        let pairs = [
-            (RUN, request.run),
-            ("Autopilot-Task", request.attempt.task),
-            (ATTEMPT, request.attempt.id),
-        ];
         let new = NewCommit {
             tree: &tree,
             parents: std::slice::from_ref(&tip),
-            message: &trailers(request.message, &pairs),
+            message: &attempt_trailers(request.message, request.run, request.attempt),
             identity: request.identity,
             now: request.now,
         };
         let commit = write_commit(hub, &new)?;
         fail::point("document.written");
         tries += 1;
-        match hub.set_ref(&name, &commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))
-        {
+        match hub.set_ref(&name, &commit, ExpectedRef::of(&old)) {
             Ok(()) => {
                 fail::point("document.done");
                 return Ok(Some(CommittedTask { commit, already: false }));

@@ -4,25 +4,25 @@
 //! nothing that an agent or a repository can plant. Its HEAD names no commit, so that
 //! `.gitattributes` of a commit can't hide a file from a diff.
 
+mod make;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::command::{GitCommand, TRANSFER_TIMEOUT};
+use super::command::GitCommand;
 use super::error::{GitError, OnFile};
 use super::name::ref_component;
 use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
-use super::state::write_atomic;
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
-use crate::fail;
+use make::{HEAD, config_text};
 
 /// The refs of base branches as they were when last read, away from `refs/heads/` where they could
 /// collide.
 const BASE: &str = "refs/base/";
-const HEAD: &str = "ref: refs/heads/autopilot-nothing\n";
 
 /// The refs of commits that agents made themselves.
 pub(crate) const AGENTS_COMMITS: &str = "refs/autopilot/commits/";
@@ -37,6 +37,13 @@ pub enum ExpectedRef<'a> {
     Absent,
     /// The ref is at this object.
     At(&'a Oid),
+}
+
+impl<'a> ExpectedRef<'a> {
+    /// Returns the state in which a ref was found.
+    pub fn of(found: &'a Option<Oid>) -> Self {
+        found.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At)
+    }
 }
 
 /// The hub of one repository.
@@ -101,7 +108,7 @@ impl Hub {
         }
         let _kept =
             self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
-        self.set_ref(&name, &tip, known.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
+        self.set_ref(&name, &tip, ExpectedRef::of(&known))?;
         Ok(tip)
     }
 
@@ -214,6 +221,15 @@ impl Hub {
         moved
     }
 
+    /// Puts a mark of ours at a commit, wherever it was before.
+    pub(crate) fn mark(&self, name: &str, commit: &Oid) -> Result<(), GitError> {
+        let old = self.resolve(name)?;
+        if old.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        self.set_ref(name, commit, ExpectedRef::of(&old))
+    }
+
     /// Deletes a ref that is at this object.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         let line = format!("option no-deref\0delete {name}\0{old}\0");
@@ -254,17 +270,6 @@ impl Hub {
         line.split_whitespace().skip(1).map(Oid::parse).collect()
     }
 
-    /// Returns the value of a trailer of ours, if the commit has one.
-    pub fn trailer(&self, commit: &Oid, key: &str) -> Result<Option<String>, GitError> {
-        let format = format!("--format=%(trailers:key={key},valueonly)");
-        let out = self
-            .git(format!("read trailer {key} of {commit}"))
-            .args(["show", "-s", "--no-show-signature", "--no-color", &format, commit.as_str()])
-            .ok()?;
-        let text = String::from_utf8_lossy(&out).trim().to_owned();
-        Ok((!text.is_empty()).then_some(text))
-    }
-
     /// Returns the newest commit that both have in their history.
     pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
         let out = self
@@ -284,29 +289,6 @@ impl Hub {
             .args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()])
             .run()?;
         Ok(out.code() == Some(0))
-    }
-
-    /// Walks everything a commit reaches that is not in `known`: a missing or broken object is an
-    /// error here, before anyone calls the commit done.
-    pub fn check_objects(&self, commit: &Oid, known: &Oid) -> Result<(), GitError> {
-        self.git(format!("check the objects of {commit}"))
-            .args(["rev-list", "--objects", "--quiet", commit.as_str()])
-            .arg(format!("^{known}"))
-            .timeout(TRANSFER_TIMEOUT)
-            .ok()?;
-        let range = self
-            .git(format!("list the objects of {commit}"))
-            .args(["rev-list", "--objects", "--no-object-names", commit.as_str()])
-            .arg(format!("^{known}"))
-            .ok()?;
-        let pack = tempfile::tempfile().on("create a file in", &std::env::temp_dir())?;
-        // Packing reads every byte of every object and checks it against its name.
-        self.git(format!("read the objects of {commit}"))
-            .args(["pack-objects", "--stdout", "-q", "--no-reuse-object", "--no-reuse-delta"])
-            .stdin(range)
-            .timeout(TRANSFER_TIMEOUT)
-            .write_to(pack)?;
-        Ok(())
     }
 
     /// Removes lock files that a killed git of ours left behind; a younger one may have a living
@@ -363,75 +345,6 @@ impl Hub {
         }
         git
     }
-
-    fn create(&self, repo: &UserRepo) -> Result<(), GitError> {
-        let fresh = self.state.join("hub.git.new");
-        if fresh.exists() {
-            fs::remove_dir_all(&fresh).on("remove", &fresh)?;
-        }
-        GitCommand::bare_minimum("create the hub")
-            .args(["init", "--quiet", "--bare", "--template="])
-            .arg(format!("--object-format={}", repo.object_format))
-            .arg(&fresh)
-            .ok()?;
-        write_atomic(&fresh.join("config"), self.config.as_bytes())?;
-        write_atomic(&fresh.join("HEAD"), HEAD.as_bytes())?;
-        let building = Self { dir: fresh.clone(), ..self.clone() };
-        building.link_objects(repo)?;
-        building.sync(repo)?;
-        fail::point("hub.built");
-        fs::rename(&fresh, &self.dir).on("rename", &fresh)?;
-        fs::File::open(&self.state).and_then(|d| d.sync_all()).on("sync", &self.state)
-    }
-
-    /// Shares the user's objects by hard links. Links are only a saving: objects that they don't
-    /// bring (another file system, borrowed objects, a gc at the same time) come as a pack.
-    fn link_objects(&self, repo: &UserRepo) -> Result<(), GitError> {
-        let from = repo.objects_dir();
-        if from.join("info/alternates").exists()
-            || link_tree(&from, &self.dir.join("objects")).is_err()
-        {
-            return self.forget_links();
-        }
-        let tip = repo.tip()?;
-        let complete = self
-            .git("check the linked objects")
-            .args(["rev-list", "--objects", "--quiet", tip.as_str()])
-            .timeout(TRANSFER_TIMEOUT)
-            .run()?;
-        if complete.code() == Some(0) {
-            self.set_ref(&base_ref(repo), &tip, ExpectedRef::Absent)
-        } else {
-            self.forget_links()
-        }
-    }
-
-    fn forget_links(&self) -> Result<(), GitError> {
-        let objects = self.dir.join("objects");
-        fs::remove_dir_all(&objects).on("remove", &objects)?;
-        for dir in ["pack", "info"] {
-            let dir = objects.join(dir);
-            fs::create_dir_all(&dir).on("create", &dir)?;
-        }
-        Ok(())
-    }
-
-    /// Follows the user's settings: the config is rewritten only when it is one we would have
-    /// written for other settings, never when something else is in it.
-    fn adopt_settings(&self, repo: &UserRepo) -> Result<(), GitError> {
-        let config = self.dir.join("config");
-        let found = fs::read_to_string(&config).on("read", &config)?;
-        if found != self.config && is_ours(&found) {
-            write_atomic(&config, self.config.as_bytes())?;
-        }
-        let exclude = self.dir.join("info/exclude");
-        if fs::read(&exclude).ok().as_deref() != Some(&repo.excludes) {
-            let info = self.dir.join("info");
-            fs::create_dir_all(&info).on("create", &info)?;
-            write_atomic(&exclude, &repo.excludes)?;
-        }
-        Ok(())
-    }
 }
 
 /// Returns the ref of the base branch: one component, so that base branches `a` and `a/b` can
@@ -475,69 +388,4 @@ fn update_refs(
     } else {
         Err(GitError::RefMoved { name: name.to_owned(), expected, found })
     }
-}
-
-fn config_text(repo: &UserRepo) -> String {
-    let eol = repo
-        .eol
-        .iter()
-        .filter_map(|(key, value)| Some(format!("\t{} = {value}\n", key.strip_prefix("core.")?)));
-    config_with(&repo.object_format, &eol.collect::<String>())
-}
-
-/// Returns whether a config is one that we have written, for any settings.
-fn is_ours(found: &str) -> bool {
-    let without_eol: String = found
-        .lines()
-        .filter(|line| {
-            let line = line.trim();
-            !["autocrlf", "eol"].iter().any(|key| {
-                ["true", "false", "input", "lf", "crlf"]
-                    .iter()
-                    .any(|value| line == format!("{key} = {value}"))
-            })
-        })
-        .map(|line| format!("{line}\n"))
-        .collect();
-    ["sha1", "sha256"].iter().any(|format| without_eol == config_with(format, ""))
-}
-
-fn config_with(object_format: &str, eol: &str) -> String {
-    let (version, extension) = match object_format {
-        "sha256" => (1, "[extensions]\n\tobjectFormat = sha256\n"),
-        _ => (0, ""),
-    };
-    format!(
-        "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = true\n\
-         \thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n\
-         \tsafecrlf = false\n{eol}[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n\
-         [transfer]\n\tfsckObjects = false\n{extension}"
-    )
-}
-
-/// Makes hard links to all objects. Loose objects come before packs: a gc moves objects from the
-/// first to the second, never back.
-fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut fans: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(from)? {
-        let name = entry?.file_name();
-        if name.len() == 2 {
-            fans.push(PathBuf::from(name));
-        }
-    }
-    fans.push(PathBuf::from("pack"));
-    for fan in fans {
-        let target = to.join(&fan);
-        fs::create_dir_all(&target)?;
-        for entry in fs::read_dir(from.join(&fan))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let passing = name.to_string_lossy().starts_with("tmp_")
-                || Path::new(&name).extension().is_some_and(|e| e == "keep" || e == "lock");
-            if !passing && entry.file_type()?.is_file() {
-                fs::hard_link(entry.path(), target.join(&name))?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Merging two commits without a working tree, and the conflicts when git can't do it alone.
 
-use super::command::CommandError;
 use super::error::GitError;
 use super::hub::Hub;
 use super::object::Oid;
@@ -96,35 +95,20 @@ impl Conflict {
 
 /// Merges two commits without a working tree.
 pub(crate) fn merge_trees(hub: &Hub, ours: &Oid, theirs: &Oid) -> Result<Merged, GitError> {
-    let operation = format!("merge {theirs} onto {ours}");
     let out = hub
-        .git(&operation)
+        .git(format!("merge {theirs} onto {ours}"))
         .args(["merge-tree", "--write-tree", "-z", "--allow-unrelated-histories"])
         .args([ours.as_str(), theirs.as_str()])
-        .run()?;
+        .run()?
+        .expect_code(&[0, 1])?;
     let mut fields = out.stdout.split(|b| *b == 0);
-    let tree = fields.next().unwrap_or_default().trim_ascii();
-    match out.code() {
-        Some(0) => Ok(Merged::Clean(Oid::from_bytes(tree)?)),
-        Some(1) => {
-            let (paths, more) = read_conflicts(hub, &mut fields)?;
-            Ok(Merged::Conflicted(Box::new(Conflicts {
-                ours: ours.clone(),
-                theirs: theirs.clone(),
-                tree: Oid::from_bytes(tree)?,
-                paths,
-                more,
-                messages: read_messages(fields),
-            })))
-        }
-        _ => Err(CommandError::Failed {
-            operation,
-            verb: "merge-tree".into(),
-            status: out.status.to_string(),
-            stderr: out.stderr,
-        }
-        .into()),
+    let tree = Oid::from_bytes(fields.next().unwrap_or_default().trim_ascii())?;
+    if out.code() == Some(0) {
+        return Ok(Merged::Clean(tree));
     }
+    let (paths, more) = read_conflicts(hub, &mut fields)?;
+    let (ours, theirs, messages) = (ours.clone(), theirs.clone(), read_messages(fields));
+    Ok(Merged::Conflicted(Box::new(Conflicts { ours, theirs, tree, paths, more, messages })))
 }
 
 /// Reads records of a count, as many paths, a kind and a sentence. Only conflicts are kept.

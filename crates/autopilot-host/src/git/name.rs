@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::error::GitError;
-use super::hub::Hub;
 use super::repo::UserRepo;
 
 const TRIES_MAX: usize = 1000;
@@ -56,28 +55,6 @@ fn marked(name: &str, text: &str) -> String {
     if name.is_empty() { mark.to_owned() } else { format!("{name}-{mark}") }
 }
 
-/// Returns the first name like `wanted` that neither exists in the user's repository or the hub nor
-/// collides with a branch there as a directory (`a` against `a/b`). The caller journals the result.
-pub fn free_branch(hub: &Hub, repo: &UserRepo, wanted: &str) -> Result<String, GitError> {
-    let mut taken = branches(repo)?;
-    for (name, _) in hub.refs("refs/heads/")? {
-        taken.insert(name.trim_start_matches("refs/heads/").to_owned());
-    }
-    let (prefix, leaf) = wanted.split_once('/').unwrap_or((FOLDER, wanted));
-    let names = (1..TRIES_MAX).map(|n| {
-        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
-        if taken.contains(prefix) {
-            format!("{prefix}{}/{leaf}{suffix}", if n == 1 { "-branches" } else { &suffix })
-        } else {
-            format!("{prefix}/{leaf}{suffix}")
-        }
-    });
-    names.into_iter().find(|name| !collides(name, &taken)).ok_or_else(|| GitError::NotFound {
-        what: "free variant of the branch",
-        name: wanted.into(),
-    })
-}
-
 /// Returns other names for a branch whose own can't be used, best first; in another folder if a
 /// branch has the folder's name.
 pub(crate) fn beside(branch: &str, taken: &BTreeSet<String>) -> impl Iterator<Item = String> {
@@ -93,10 +70,6 @@ pub(crate) fn beside(branch: &str, taken: &BTreeSet<String>) -> impl Iterator<It
 pub(crate) fn branches(repo: &UserRepo) -> Result<BTreeSet<String>, GitError> {
     let refs = repo.refs("refs/heads/")?;
     Ok(refs.into_iter().map(|(n, _)| n.trim_start_matches("refs/heads/").to_owned()).collect())
-}
-
-fn collides(name: &str, taken: &BTreeSet<String>) -> bool {
-    taken.iter().any(|other| collide(name, other))
 }
 
 /// Returns whether two branches can't exist together: git keeps refs like files.
@@ -133,8 +106,7 @@ mod tests {
 
     #[test]
     fn a_directory_collision_is_a_collision() {
-        let taken = BTreeSet::from(["a".to_owned(), "b/c".to_owned()]);
-        assert!(collides("a", &taken) && collides("a/x", &taken) && collides("b", &taken));
-        assert!(!collides("ab", &taken) && !collides("b/cd", &taken));
+        assert!(collide("a", "a") && collide("a/x", "a") && collide("b", "b/c"));
+        assert!(!collide("ab", "a") && !collide("b/cd", "b/c"));
     }
 }

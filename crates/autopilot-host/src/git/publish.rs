@@ -111,7 +111,7 @@ pub(crate) fn publish_as(
     let mark = mark_of(branch);
     let old = resolve_ref(&repo.common_dir, &name)?;
     if old.as_ref() == Some(commit) {
-        remember(hub, &mark, commit)?;
+        hub.mark(&mark, commit)?;
         return Ok(PublishOutcome::Already { commit: commit.clone() });
     }
     if let Some(refusal) = refusal(hub, repo, branch, old.as_ref(), commit, &mark)? {
@@ -124,10 +124,9 @@ pub(crate) fn publish_as(
     let wants = std::slice::from_ref(commit);
     let _kept = transfer(&source, &repo.common_dir, wants, &haves, ObjectCheck::Connected)?;
     fail::point("publish.sent");
-    let expected = old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At);
-    set_ref(&repo.common_dir, &name, commit, expected)?;
+    set_ref(&repo.common_dir, &name, commit, ExpectedRef::of(&old))?;
     fail::point("publish.done");
-    remember(hub, &mark, commit)?;
+    hub.mark(&mark, commit)?;
     Ok(PublishOutcome::Published { commit: commit.clone() })
 }
 
@@ -152,14 +151,6 @@ fn refusal(
 fn in_the_way(repo: &UserRepo, branch: &str) -> Result<Option<PublishRefusal>, GitError> {
     let other = branches(repo)?.into_iter().find(|other| collide(branch, other));
     Ok(other.map(|other| PublishRefusal::InTheWay { branch: branch.into(), other }))
-}
-
-fn remember(hub: &Hub, mark: &str, commit: &Oid) -> Result<(), GitError> {
-    let old = hub.resolve(mark)?;
-    if old.as_ref() == Some(commit) {
-        return Ok(());
-    }
-    hub.set_ref(mark, commit, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))
 }
 
 /// Returns the worktree that has the branch checked out or is in the middle of rebasing it.

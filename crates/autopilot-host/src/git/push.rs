@@ -4,7 +4,7 @@
 mod classify;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::artifact::{Artifacts, write_artifacts};
 use super::command::{CommandError, GitCommand, Output, find_program};
@@ -14,13 +14,13 @@ use super::object::Oid;
 use super::replay::{RebaseOutcome, replay};
 use super::repo::UserRepo;
 use super::transfer::ObjectSource;
+use crate::pause::pause;
 
 pub use classify::{PushClass, classify};
 
 /// How often the branch is replayed onto the remote's.
 const REBASES_MAX: usize = 3;
 const GH_TIMEOUT: Duration = Duration::from_secs(15);
-const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// How much of gh's report is kept.
 const REPORT_BYTES_MAX: usize = 4096;
 
@@ -119,268 +119,217 @@ pub fn push(
     accept: &mut dyn FnMut(&Oid) -> bool,
     unwanted: &dyn Fn() -> bool,
 ) -> Result<PushOutcome, GitError> {
-    let result = push_until(hub, repo, request, accept, unwanted);
-    match result {
+    let name = format!("refs/heads/{}", request.branch);
+    match (BranchPush { hub, repo, request, name, unwanted }).to_the_end(accept) {
         Err(GitError::Command(CommandError::Unwanted { .. })) => Ok(PushOutcome::Unwanted),
         other => other,
     }
 }
 
-fn push_until(
-    hub: &Hub,
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    accept: &mut dyn FnMut(&Oid) -> bool,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<PushOutcome, GitError> {
-    let name = format!("refs/heads/{}", request.branch);
-    let mut commit = hub.resolve(&name)?.ok_or_else(|| GitError::NotFound {
-        what: "branch in the hub",
-        name: request.branch.into(),
-    })?;
-    let mut delays = request.network_delays.iter();
-    let (mut tries, mut rebases) = (0, 0);
-    loop {
-        tries += 1;
-        let (class, stderr) = match try_once(hub, repo, request, &commit, unwanted)? {
-            PushTry::Done { already } => {
-                let pushed =
-                    Pushed { commit, already: already && tries == 1, rebased: rebases > 0 };
-                return Ok(PushOutcome::Pushed(pushed));
-            }
-            PushTry::Failed { class, stderr } => (class, stderr),
-        };
-        let again = match class {
-            PushClass::Network => match delays.next() {
-                Some(delay) => {
-                    if !wait(*delay, unwanted) {
-                        return Ok(PushOutcome::Unwanted);
-                    }
-                    true
-                }
-                None => false,
-            },
-            PushClass::NonFastForward
-                if request.rebase == Rebase::IfAccepted && rebases < REBASES_MAX =>
-            {
-                rebases += 1;
-                match rebase(hub, repo, request, &name, &commit, accept, unwanted)? {
-                    Some(tip) => {
-                        commit = tip;
-                        true
-                    }
-                    None => false,
-                }
-            }
-            PushClass::NonFastForward
-            | PushClass::Auth
-            | PushClass::Policy
-            | PushClass::Size
-            | PushClass::Unknown => false,
-        };
-        if !again {
-            let failure =
-                give_up(hub, repo, request, &commit, PushFailed { class, stderr, tries })?;
-            return Ok(PushOutcome::Failed(failure));
-        }
-    }
+/// The push of one branch.
+struct BranchPush<'a> {
+    hub: &'a Hub,
+    repo: &'a UserRepo,
+    request: &'a PushRequest<'a>,
+    /// The full name of the branch, in the hub and at the remote.
+    name: String,
+    unwanted: &'a dyn Fn() -> bool,
 }
 
-/// Waits; returns false when the wait was cut short.
-fn wait(delay: Duration, unwanted: &dyn Fn() -> bool) -> bool {
-    let end = Instant::now() + delay;
-    while !unwanted() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        std::thread::sleep(left.min(WAIT_SLICE));
-    }
-    false
-}
-
-enum PushTry {
-    Done { already: bool },
-    Failed { class: PushClass, stderr: String },
-}
-
-fn try_once(
-    hub: &Hub,
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    commit: &Oid,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<PushTry, GitError> {
-    match remote_tip(repo, request, unwanted)? {
-        Ok(Some(tip)) if tip == *commit => return Ok(PushTry::Done { already: true }),
-        Ok(_) => {}
-        Err((class, stderr)) => return Ok(PushTry::Failed { class, stderr }),
-    }
-    let objects = hub.dir().join("objects");
-    let mut git =
-        as_user(repo, request, "push").also_objects(&[&objects]).args(["push", "--porcelain"]);
-    git = match request.hooks {
-        Hooks::Off => git.arg("--no-verify"),
-        Hooks::On => git.config("core.hooksPath", hooks_path(repo)?),
-    };
-    let out = git
-        .args(["--no-follow-tags", "--recurse-submodules=no", "--end-of-options", request.remote])
-        .arg(format!("{commit}:refs/heads/{}", request.branch))
-        .run_unless(unwanted);
-    match out {
-        Ok(out) if out.code() == Some(0) => Ok(PushTry::Done { already: false }),
-        Ok(out) => Ok(failed(&out)),
-        Err(error) => timed_out(error),
-    }
-}
-
-fn failed(out: &Output) -> PushTry {
-    // With --porcelain the line that says why a ref was rejected is on stdout.
-    let text = format!("{}\n{}", out.stderr, String::from_utf8_lossy(&out.stdout));
-    PushTry::Failed { class: classify(&text), stderr: text.trim().to_owned() }
-}
-
-fn timed_out(error: CommandError) -> Result<PushTry, GitError> {
-    match error {
-        CommandError::TimedOut { .. } => {
-            Ok(PushTry::Failed { class: PushClass::Network, stderr: error.to_string() })
-        }
-        CommandError::NoGit
-        | CommandError::Spawn { .. }
-        | CommandError::Failed { .. }
-        | CommandError::Unwanted { .. }
-        | CommandError::TooLong { .. } => Err(error.into()),
-    }
-}
-
-type Answer<T> = Result<T, (PushClass, String)>;
-
-/// Returns the commit of the remote's branch. It is asked for first: a push whose answer was lost
-/// is not sent twice.
-fn remote_tip(
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<Answer<Option<Oid>>, GitError> {
-    let name = format!("refs/heads/{}", request.branch);
-    let out = as_user(repo, request, "ask the remote")
-        .args(["ls-remote", "--end-of-options", request.remote, &name])
-        .run_unless(unwanted);
-    let out = match out {
-        Ok(out) => out,
-        Err(error) => {
-            return match timed_out(error)? {
-                PushTry::Failed { class, stderr } => Ok(Err((class, stderr))),
-                PushTry::Done { .. } => Ok(Ok(None)),
-            };
-        }
-    };
-    if out.code() != Some(0) {
-        return Ok(Err((classify(&out.stderr), out.stderr)));
-    }
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let line = text.lines().filter_map(|l| l.split_once('\t')).find(|(_, found)| *found == name);
-    Ok(Ok(line.map(|(oid, _)| Oid::parse(oid)).transpose()?))
-}
-
-/// Replays our commits onto the remote's tip; `None` when that can't be done or is not accepted.
-fn rebase(
-    hub: &Hub,
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    name: &str,
-    commit: &Oid,
-    accept: &mut dyn FnMut(&Oid) -> bool,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<Option<Oid>, GitError> {
-    let Ok(Some(tip)) = remote_tip(repo, request, unwanted)? else { return Ok(None) };
-    if !fetch_into_hub(hub, repo, request, &tip, unwanted)? {
-        return Ok(None);
-    }
-    let replayed = match replay(hub, request.base, commit, &tip, request.now)? {
-        RebaseOutcome::Onto(oid) => oid,
-        RebaseOutcome::Conflict { .. } => return Ok(None),
-    };
-    if !accept(&replayed) {
-        return Ok(None);
-    }
-    let kept = format!("refs/autopilot/salvage/push/{}", commit);
-    if hub.resolve(&kept)?.is_none() {
-        hub.set_ref(&kept, commit, ExpectedRef::Absent)?;
-    }
-    hub.set_ref(name, &replayed, ExpectedRef::At(commit))?;
-    Ok(Some(replayed))
-}
-
-/// Fetches into a quarantine beside the user's objects, so that none of their refs or files change,
-/// and takes the result into the hub.
-fn fetch_into_hub(
-    hub: &Hub,
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    tip: &Oid,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<bool, GitError> {
-    let quarantine = tempfile::tempdir_in(hub.state()).on("create a directory in", hub.state())?;
-    let out = as_user(repo, request, "fetch what the remote has")
-        .also_objects(&[&repo.objects_dir()])
-        .env("GIT_OBJECT_DIRECTORY", quarantine.path())
-        .args(["fetch", "--no-write-fetch-head", "--no-tags", "--refmap=", "--no-auto-maintenance"])
-        .args(["--no-recurse-submodules", "--end-of-options", request.remote])
-        .arg(format!("refs/heads/{}", request.branch))
-        .run_unless(unwanted)?;
-    if out.code() != Some(0) {
-        return Ok(false);
-    }
-    let source = ObjectSource { git_dir: &repo.common_dir, objects: vec![quarantine.path()] };
-    let kept = hub.import(&source, tip)?;
-    let mark = format!("refs/autopilot/remote/{}", request.branch);
-    let old = hub.resolve(&mark)?;
-    if old.as_ref() != Some(tip) {
-        hub.set_ref(&mark, tip, old.as_ref().map_or(ExpectedRef::Absent, ExpectedRef::At))?;
-    }
-    drop(kept);
-    Ok(true)
-}
-
-struct PushFailed {
+/// A failure that the remote, or the way to it, has reported.
+struct PushTrouble {
     class: PushClass,
     stderr: String,
-    tries: usize,
 }
 
-fn give_up(
-    hub: &Hub,
-    repo: &UserRepo,
-    request: &PushRequest<'_>,
-    commit: &Oid,
-    failed: PushFailed,
-) -> Result<PushFailure, GitError> {
-    let artifacts = write_artifacts(
-        hub,
-        request.artifacts_dir,
-        &format!("{}_{}", super::name::ref_component(request.task), request.timestamp),
-        request.base,
-        commit,
-        request.branch,
-    )?;
-    let gh_auth = match failed.class {
-        PushClass::Auth => gh_auth_status(&repo.root),
-        PushClass::NonFastForward
-        | PushClass::Policy
-        | PushClass::Size
-        | PushClass::Network
-        | PushClass::Unknown => None,
-    };
-    let next_step = next_step(failed.class, request);
-    Ok(PushFailure {
-        class: failed.class,
-        stderr: failed.stderr,
-        tries: failed.tries,
-        gh_auth,
-        artifacts,
-        next_step,
-    })
+/// An answer of the remote; failures of our own are errors around it.
+type Answer<T> = Result<T, PushTrouble>;
+
+/// Whether the remote had the commit before it was sent.
+enum Sent {
+    Now,
+    Before,
+}
+
+impl BranchPush<'_> {
+    fn to_the_end(&self, accept: &mut dyn FnMut(&Oid) -> bool) -> Result<PushOutcome, GitError> {
+        let mut commit = self.hub.resolve(&self.name)?.ok_or_else(|| GitError::NotFound {
+            what: "branch in the hub",
+            name: self.request.branch.into(),
+        })?;
+        let may_rebase = self.request.rebase == Rebase::IfAccepted;
+        let mut delays = self.request.network_delays.iter();
+        let (mut tries, mut rebases) = (0, 0);
+        loop {
+            tries += 1;
+            let trouble = match self.try_once(&commit)? {
+                Ok(sent) => {
+                    let already = matches!(sent, Sent::Before) && tries == 1;
+                    let pushed = Pushed { commit, already, rebased: rebases > 0 };
+                    return Ok(PushOutcome::Pushed(pushed));
+                }
+                Err(trouble) => trouble,
+            };
+            let again = match trouble.class {
+                PushClass::Network => match delays.next() {
+                    Some(delay) if !pause(*delay, self.unwanted) => {
+                        return Ok(PushOutcome::Unwanted);
+                    }
+                    delay => delay.is_some(),
+                },
+                PushClass::NonFastForward if may_rebase && rebases < REBASES_MAX => {
+                    rebases += 1;
+                    let tip = self.rebase(&commit, accept)?;
+                    let rebased = tip.is_some();
+                    commit = tip.unwrap_or(commit);
+                    rebased
+                }
+                PushClass::NonFastForward
+                | PushClass::Auth
+                | PushClass::Policy
+                | PushClass::Size
+                | PushClass::Unknown => false,
+            };
+            if !again {
+                return self.give_up(&commit, trouble, tries).map(PushOutcome::Failed);
+            }
+        }
+    }
+
+    fn try_once(&self, commit: &Oid) -> Result<Answer<Sent>, GitError> {
+        match self.remote_tip()? {
+            Ok(Some(tip)) if tip == *commit => return Ok(Ok(Sent::Before)),
+            Ok(_) => {}
+            Err(trouble) => return Ok(Err(trouble)),
+        }
+        let objects = self.hub.dir().join("objects");
+        let git = self.as_user("push").also_objects(&[&objects]).args(["push", "--porcelain"]);
+        let git = match self.request.hooks {
+            Hooks::Off => git.arg("--no-verify"),
+            Hooks::On => git.config("core.hooksPath", hooks_path(self.repo)?),
+        };
+        let git = git
+            .args(["--no-follow-tags", "--recurse-submodules=no", "--end-of-options"])
+            .args([self.request.remote, &format!("{commit}:{}", self.name)]);
+        Ok(self.ask(git)?.map(|_| Sent::Now))
+    }
+
+    /// Runs a command that talks to the remote; a deadline that passes is a failure of the network.
+    fn ask(&self, git: GitCommand) -> Result<Answer<Output>, GitError> {
+        match git.run_unless(self.unwanted) {
+            Ok(out) if out.code() == Some(0) => Ok(Ok(out)),
+            Ok(out) => {
+                // With --porcelain the line that says why a ref was rejected is on stdout.
+                let text = format!("{}\n{}", out.stderr, String::from_utf8_lossy(&out.stdout));
+                let (class, stderr) = (classify(&text), text.trim().to_owned());
+                Ok(Err(PushTrouble { class, stderr }))
+            }
+            Err(error @ CommandError::TimedOut { .. }) => {
+                Ok(Err(PushTrouble { class: PushClass::Network, stderr: error.to_string() }))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the commit of the remote's branch. It is asked for first: a push whose answer was
+    /// lost is not sent twice.
+    fn remote_tip(&self) -> Result<Answer<Option<Oid>>, GitError> {
+        let git = self.as_user("ask the remote").args([
+            "ls-remote",
+            "--end-of-options",
+            self.request.remote,
+            &self.name,
+        ]);
+        let out = match self.ask(git)? {
+            Ok(out) => out,
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        let text = String::from_utf8_lossy(&out.stdout);
+        let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let ours = lines.find(|(_, found)| *found == self.name);
+        Ok(Ok(ours.map(|(oid, _)| Oid::parse(oid)).transpose()?))
+    }
+
+    /// Replays our commits onto the remote's tip; `None` when that can't be done or is not accepted.
+    fn rebase(
+        &self,
+        commit: &Oid,
+        accept: &mut dyn FnMut(&Oid) -> bool,
+    ) -> Result<Option<Oid>, GitError> {
+        let hub = self.hub;
+        let Ok(Some(tip)) = self.remote_tip()? else { return Ok(None) };
+        if !self.fetch_into_hub(&tip)? {
+            return Ok(None);
+        }
+        let replayed = match replay(hub, self.request.base, commit, &tip, self.request.now)? {
+            RebaseOutcome::Onto(oid) => oid,
+            RebaseOutcome::Conflict { .. } => return Ok(None),
+        };
+        if !accept(&replayed) {
+            return Ok(None);
+        }
+        let kept = format!("refs/autopilot/salvage/push/{commit}");
+        if hub.resolve(&kept)?.is_none() {
+            hub.set_ref(&kept, commit, ExpectedRef::Absent)?;
+        }
+        hub.set_ref(&self.name, &replayed, ExpectedRef::At(commit))?;
+        Ok(Some(replayed))
+    }
+
+    /// Fetches into a quarantine beside the user's objects, so that none of their refs or files
+    /// change, and takes the result into the hub.
+    fn fetch_into_hub(&self, tip: &Oid) -> Result<bool, GitError> {
+        let (hub, repo) = (self.hub, self.repo);
+        let quarantine =
+            tempfile::tempdir_in(hub.state()).on("create a directory in", hub.state())?;
+        let out = self
+            .as_user("fetch what the remote has")
+            .also_objects(&[&repo.objects_dir()])
+            .env("GIT_OBJECT_DIRECTORY", quarantine.path())
+            .args(["fetch", "--no-write-fetch-head", "--no-tags", "--refmap="])
+            .args(["--no-auto-maintenance", "--no-recurse-submodules"])
+            .args(["--end-of-options", self.request.remote, &self.name])
+            .run_unless(self.unwanted)?;
+        if out.code() != Some(0) {
+            return Ok(false);
+        }
+        let source = ObjectSource { git_dir: &repo.common_dir, objects: vec![quarantine.path()] };
+        let _kept = hub.import(&source, tip)?;
+        hub.mark(&format!("refs/autopilot/remote/{}", self.request.branch), tip)?;
+        Ok(true)
+    }
+
+    fn give_up(
+        &self,
+        commit: &Oid,
+        trouble: PushTrouble,
+        tries: usize,
+    ) -> Result<PushFailure, GitError> {
+        let request = self.request;
+        let stem = format!("{}_{}", super::name::ref_component(request.task), request.timestamp);
+        let (dir, base) = (request.artifacts_dir, request.base);
+        let artifacts = write_artifacts(self.hub, dir, &stem, base, commit, request.branch)?;
+        let PushTrouble { class, stderr } = trouble;
+        let gh_auth = if class == PushClass::Auth { gh_auth_status(&self.repo.root) } else { None };
+        let next_step = next_step(class, request);
+        Ok(PushFailure { class, stderr, tries, gh_auth, artifacts, next_step })
+    }
+
+    /// Makes a git command in the user's repository with their configuration; ssh must not ask
+    /// questions.
+    fn as_user(&self, operation: &str) -> GitCommand {
+        let (repo, request) = (self.repo, self.request);
+        let git = GitCommand::as_user(format!("{operation} `{}`", request.remote), &repo.root)
+            .env("SSH_ASKPASS_REQUIRE", "never")
+            .env("GCM_INTERACTIVE", "never")
+            .timeout(request.timeout);
+        let own_ssh = ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|v| std::env::var_os(v).is_some());
+        let configured = GitCommand::as_user("read the ssh command", &repo.root)
+            .args(["config", "--get", "core.sshCommand"])
+            .run()
+            .is_ok_and(|out| out.code() == Some(0));
+        if own_ssh || configured { git } else { git.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes") }
+    }
 }
 
 fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
@@ -401,21 +350,6 @@ fn next_step(class: PushClass, request: &PushRequest<'_>) -> String {
         PushClass::Network => format!("when the network is back: git push {remote} {branch}"),
         PushClass::Unknown => format!("read the message above, then: git push {remote} {branch}"),
     }
-}
-
-/// Makes a git command in the user's repository with their configuration; ssh must not ask
-/// questions.
-fn as_user(repo: &UserRepo, request: &PushRequest<'_>, operation: &str) -> GitCommand {
-    let git = GitCommand::as_user(format!("{operation} `{}`", request.remote), &repo.root)
-        .env("SSH_ASKPASS_REQUIRE", "never")
-        .env("GCM_INTERACTIVE", "never")
-        .timeout(request.timeout);
-    let own_ssh = ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|v| std::env::var_os(v).is_some());
-    let configured = GitCommand::as_user("read the ssh command", &repo.root)
-        .args(["config", "--get", "core.sshCommand"])
-        .run()
-        .is_ok_and(|out| out.code() == Some(0));
-    if own_ssh || configured { git } else { git.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes") }
 }
 
 /// Returns the directory of the project's hooks.

@@ -69,10 +69,8 @@ pub fn replay(
     let text = String::from_utf8_lossy(&out).into_owned();
     let commits: Vec<Oid> = text.lines().map(Oid::parse).collect::<Result<_, _>>()?;
     if commits.len() > COMMITS_MAX {
-        return Err(GitError::Unreadable {
-            what: format!("range to replay, more than {COMMITS_MAX} commits"),
-            text: format!("{base}..{head}"),
-        });
+        let range = format!("{base}..{head}");
+        return Err(GitError::TooManyCommits { range, commits_max: COMMITS_MAX });
     }
     let mut tip = onto.clone();
     for commit in commits {
@@ -104,26 +102,13 @@ fn pick(
     let parent = Oid::parse(parents.split(' ').next().unwrap_or_default())?;
     // `--merge-base` needs git 2.40. A stand-in commit with the tip's tree and the picked commit's
     // parent makes that parent the merge base for older ones too.
-    let stand_in = write_commit(
-        hub,
-        &NewCommit {
-            tree: &hub.tree_of(tip)?,
-            parents: std::slice::from_ref(&parent),
-            message: "replay\n",
-            identity: &identity,
-            now,
-        },
-    )?;
-    let tree = match merge_trees(hub, &stand_in, commit)? {
-        Merged::Clean(tree) => tree,
-        Merged::Conflicted(conflicts) => return Ok(Err(conflicts.paths)),
+    let on = |parent: &Oid, tree: &Oid, message: &str| {
+        let (parents, identity) = (std::slice::from_ref(parent), &identity);
+        write_commit(hub, &NewCommit { tree, parents, message, identity, now })
     };
-    let new = NewCommit {
-        tree: &tree,
-        parents: std::slice::from_ref(tip),
-        message: &message,
-        identity: &identity,
-        now,
-    };
-    Ok(Ok(write_commit(hub, &new)?))
+    let stand_in = on(&parent, &hub.tree_of(tip)?, "replay\n")?;
+    match merge_trees(hub, &stand_in, commit)? {
+        Merged::Clean(tree) => Ok(Ok(on(tip, &tree, &message)?)),
+        Merged::Conflicted(conflicts) => Ok(Err(conflicts.paths)),
+    }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::command::{CommandError, GitCommand};
+use super::command::GitCommand;
 use super::error::GitError;
 use super::identity::CommitIdentity;
 use super::object::Oid;
@@ -334,20 +334,9 @@ fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, Git
     let out = GitCommand::isolated("look for content filters", git_dir)
         .args(["grep", "-z", "--no-color", "--full-name", "-I", "-e", "filter="])
         .args([tip.as_str(), "--", ":(glob)**/.gitattributes"])
-        .run()?;
-    match out.code() {
-        Some(0) => {}
-        Some(1) => return Ok(Vec::new()),
-        _ => {
-            return Err(CommandError::Failed {
-                operation: "look for content filters".into(),
-                verb: "grep".into(),
-                status: format!("{}", out.status),
-                stderr: out.stderr,
-            }
-            .into());
-        }
-    }
+        .run()?
+        // With 1 git says that no line matches.
+        .expect_code(&[0, 1])?;
     let text = String::from_utf8_lossy(&out.stdout);
     let mut found = Vec::new();
     for (place, rule) in text.lines().filter_map(|line| line.split_once('\0')) {

@@ -95,7 +95,7 @@ pub fn restore(
 
 /// The rule by which salvaged states are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drop {
+pub enum DropRule {
     /// States that a branch of the hub contains anyway.
     Contained,
     /// The same, and every state older than this time (seconds since 1970), because the user has
@@ -104,12 +104,12 @@ pub enum Drop {
 }
 
 /// Drops salvaged states by the rule and returns them.
-pub fn drop_salvaged(hub: &Hub, rule: Drop) -> Result<Vec<Salvaged>, GitError> {
+pub fn drop_salvaged(hub: &Hub, rule: DropRule) -> Result<Vec<Salvaged>, GitError> {
     let mut dropped = Vec::new();
     for salvaged in list(hub)? {
         let old = match rule {
-            Drop::Contained => false,
-            Drop::OlderThan(time) => salvaged.at < time,
+            DropRule::Contained => false,
+            DropRule::OlderThan(time) => salvaged.at < time,
         };
         if old || on_a_branch(hub, &salvaged.commit)? {
             hub.delete_ref(&salvaged.name, &salvaged.commit)?;

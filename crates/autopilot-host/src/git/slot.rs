@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::capture::{AttemptName, CaptureRequest, TreeSnapshot};
@@ -468,14 +467,10 @@ fn is_lock(path: &Path, lock: &str) -> bool {
     }
 }
 
+/// Reads a plain file, unless it is larger than `bytes_max`.
 fn read_plain(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() || meta.len() > bytes_max {
+    let file = disposable::open_plain(path)?;
+    if file.metadata().ok()?.len() > bytes_max {
         return None;
     }
     let mut bytes = Vec::new();

@@ -89,11 +89,10 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
 /// Takes a lock that is held until it is dropped. A file system without locks gives none; the state
 /// directory's own lock then refuses such a place.
 fn alone(dir: &Path) -> io::Result<Option<fs::File>> {
-    const NO_LOCKS: [i32; 3] = [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS];
     let file = fs::File::open(dir)?;
     match file.lock() {
         Ok(()) => Ok(Some(file)),
-        Err(error) if error.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code)) => Ok(None),
+        Err(error) if crate::lock::is_unsupported(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{GitError, OnFile};
+use crate::dir::{add_mode, open_up};
 
 /// The paths of a commit, as bytes, with the directories they imply.
 pub(crate) struct Tracked {
@@ -108,25 +108,10 @@ pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-fn open_up(dir: &Path) -> io::Result<()> {
-    add_mode(dir, 0o700)
-}
-
-/// Adds permissions. Only called on paths that were just seen not to be links; agents are dead by
-/// then.
-fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
-    let meta = path.symlink_metadata()?;
-    let mode = meta.permissions().mode();
-    if meta.is_symlink() || mode & bits == bits {
-        return Ok(());
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode | bits))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn only_tracked_and_kept_paths_survive_and_links_are_not_followed() {

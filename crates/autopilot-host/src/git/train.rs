@@ -6,7 +6,7 @@
 //! them again is harmless.
 
 use super::capture::AttemptName;
-use super::commit::{ATTEMPT, NewCommit, RUN, TASK, trailers, write_commit};
+use super::commit::{ATTEMPT, NewCommit, RUN, TASK, attempt_trailers, write_commit};
 use super::error::GitError;
 use super::hub::{ExpectedRef, Hub};
 use super::identity::CommitIdentity;
@@ -100,20 +100,14 @@ impl Track<'_> {
             Merged::Clean(tree) => tree,
             Merged::Conflicted(conflicts) => return Ok(Coupled::Conflict(conflicts)),
         };
-        let trailers = trailers(
-            wagon.message,
-            &[(RUN, self.run), (TASK, wagon.attempt.task), (ATTEMPT, wagon.attempt.id)],
-        );
-        let commit = write_commit(
-            hub,
-            &NewCommit {
-                tree: &tree,
-                parents: &[onto.clone(), wagon.commit.clone()],
-                message: &trailers,
-                identity: self.identity,
-                now: self.now,
-            },
-        )?;
+        let new = NewCommit {
+            tree: &tree,
+            parents: &[onto.clone(), wagon.commit.clone()],
+            message: &attempt_trailers(wagon.message, self.run, wagon.attempt),
+            identity: self.identity,
+            now: self.now,
+        };
+        let commit = write_commit(hub, &new)?;
         Ok(Coupled::On(Candidate { commit, tree }))
     }
 

@@ -47,16 +47,8 @@ pub(crate) fn transfer(
     check: ObjectCheck,
 ) -> Result<KeptPack, GitError> {
     let haves = existing(from(source, "find common history"), haves)?;
-    let mut revs = String::new();
-    for want in wants {
-        revs.push_str(want.as_str());
-        revs.push('\n');
-    }
-    for have in &haves {
-        revs.push('^');
-        revs.push_str(have.as_str());
-        revs.push('\n');
-    }
+    let revs = wants.iter().map(|want| format!("{want}\n"));
+    let revs: String = revs.chain(haves.iter().map(|have| format!("^{have}\n"))).collect();
     let temp = std::env::temp_dir();
     let mut pack = tempfile::tempfile_in(&temp).on("create a file in", &temp)?;
     let writer = pack.try_clone().on("use", &temp)?;
@@ -66,17 +58,16 @@ pub(crate) fn transfer(
         .timeout(TRANSFER_TIMEOUT)
         .write_to(writer)?;
     pack.seek(SeekFrom::Start(0)).on("read", &temp)?;
-    let mut index = GitCommand::isolated("check and store history", target).args([
-        "index-pack",
-        "--stdin",
-        "--fix-thin",
-        "--keep=autopilot",
-    ]);
-    index = match check {
-        ObjectCheck::Connected => index,
-        ObjectCheck::Strict => index.arg("--strict"),
+    let strict = match check {
+        ObjectCheck::Connected => None,
+        ObjectCheck::Strict => Some("--strict"),
     };
-    let answer = index.stdin_file(pack).timeout(TRANSFER_TIMEOUT).line()?;
+    let answer = GitCommand::isolated("check and store history", target)
+        .args(["index-pack", "--stdin", "--fix-thin", "--keep=autopilot"])
+        .args(strict)
+        .stdin_file(pack)
+        .timeout(TRANSFER_TIMEOUT)
+        .line()?;
     let kept = answer
         .strip_prefix("keep\t")
         .map(|hash| target.join("objects/pack").join(format!("pack-{}.keep", hash.trim())));
@@ -97,11 +88,7 @@ pub(crate) fn typed(git: GitCommand, oids: &[Oid]) -> Result<Vec<(Oid, String)>,
     if oids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ask = String::new();
-    for oid in oids {
-        ask.push_str(oid.as_str());
-        ask.push('\n');
-    }
+    let ask: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
     let out = git
         .args(["cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer"])
         .stdin(ask)

@@ -1,7 +1,9 @@
 //! The Chat Completions API, which local servers have.
 
-use super::door::ReadStop;
-use super::reader::{ApiShape, HeardEvents, string};
+use super::client::ReadStop;
+use super::reader::{
+    ApiShape, HeardEvents, conversation, counted, filtered, output_limit, refusal, string,
+};
 use super::way::Format;
 use super::{ApiAnswer, ApiFailure, ApiQuestion, ApiTokens, FailureKind};
 use serde_json::{Value, json};
@@ -12,11 +14,7 @@ pub(super) fn body(question: &ApiQuestion, format: Format, usage: bool) -> Value
     if let Some(instructions) = &question.instructions {
         messages.push(json!({ "role": "system", "content": instructions }));
     }
-    for turn in &question.earlier {
-        messages.push(json!({ "role": "user", "content": turn.prompt }));
-        messages.push(json!({ "role": "assistant", "content": turn.answer }));
-    }
-    messages.push(json!({ "role": "user", "content": question.prompt }));
+    messages.extend(conversation(&question.earlier, &question.prompt));
     let mut body = json!({ "model": question.model, "messages": messages, "stream": true });
     if usage {
         body["stream_options"] = json!({ "include_usage": true });
@@ -88,15 +86,8 @@ impl ChatReader {
     fn named(&mut self, event: &Value) {
         self.id = string(&event["id"]).or(self.id.take());
         self.model = string(&event["model"]).or(self.model.take());
-        let usage = &event["usage"];
-        if usage.is_object() {
-            let count = |value: &Value| value.as_u64().unwrap_or(0);
-            self.tokens = Some(ApiTokens {
-                input: count(&usage["prompt_tokens"]),
-                output: count(&usage["completion_tokens"]),
-                cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
-            });
-        }
+        let keys = ["prompt_tokens", "completion_tokens", "prompt_tokens_details"];
+        self.tokens = counted(&event["usage"], keys).or(self.tokens);
     }
 
     fn said(&mut self, message: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
@@ -108,16 +99,10 @@ impl ChatReader {
 
     fn finish(&mut self, choice: &Value, heard: &HeardEvents<'_>) {
         let Some(reason) = choice["finish_reason"].as_str() else { return };
-        let failed = |kind, why: &str| Err(ApiFailure::new(kind, why));
         self.finished = Some(match reason {
-            "length" => failed(FailureKind::OutputLimit, "the model stopped at its output limit"),
-            "content_filter" => {
-                failed(FailureKind::Refusal, "the answer was stopped by a content filter")
-            }
-            _ if !self.refusal.is_empty() && heard.nothing_said() => {
-                let why = super::failure::one_line(&self.refusal);
-                failed(FailureKind::Refusal, &format!("the model refused to answer: {why}"))
-            }
+            "length" => Err(output_limit()),
+            "content_filter" => Err(filtered()),
+            _ if !self.refusal.is_empty() && heard.nothing_said() => Err(refusal(&self.refusal)),
             _ => Ok(()),
         });
     }

@@ -177,14 +177,9 @@ fn collect(value: &Value, words: &mut Vec<String>) {
     }
 }
 
-/// Returns the text without control characters, cut to a length for a message.
+/// Returns a server's words as one short line of a message.
 pub(super) fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = text.trim();
-    match text.char_indices().nth(SAID_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    crate::web::one_line(text, SAID_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The reader of an answer, whatever the form of its events, with a limit on its length.
 
-use super::door::{ReadStop, ServerPart};
-use super::{ApiAnswer, ApiEvent, ApiFailure, ApiTokens, FailureKind};
-use serde_json::Value;
+use super::client::{ReadStop, ServerPart};
+use super::failure::one_line;
+use super::{ApiAnswer, ApiEvent, ApiFailure, ApiTokens, EarlierTurn, FailureKind};
+use serde_json::{Value, json};
 
 /// The form of one API's answers.
 pub(super) trait ApiShape {
@@ -107,6 +108,41 @@ impl StreamReader {
     pub(super) fn tokens(&self) -> Option<ApiTokens> {
         self.shape.tokens()
     }
+}
+
+/// Returns the messages of the conversation so far, and the question.
+pub(super) fn conversation(earlier: &[EarlierTurn], prompt: &str) -> Vec<Value> {
+    let message = |role: &str, text: &str| json!({ "role": role, "content": text });
+    let turns = earlier.iter();
+    let mut messages: Vec<Value> = turns
+        .flat_map(|turn| [message("user", &turn.prompt), message("assistant", &turn.answer)])
+        .collect();
+    messages.push(message("user", prompt));
+    messages
+}
+
+/// Reads the tokens a server has counted, which are under these keys.
+pub(super) fn counted(usage: &Value, [input, output, details]: [&str; 3]) -> Option<ApiTokens> {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let cached = count(&usage[details]["cached_tokens"]);
+    let (input, output) = (count(&usage[input]), count(&usage[output]));
+    usage.is_object().then_some(ApiTokens { input, output, cached })
+}
+
+/// Makes the failure of a model that stopped at its limit.
+pub(super) fn output_limit() -> ApiFailure {
+    ApiFailure::new(FailureKind::OutputLimit, "the model stopped at its output limit")
+}
+
+/// Makes the failure of an answer that a filter stopped.
+pub(super) fn filtered() -> ApiFailure {
+    ApiFailure::new(FailureKind::Refusal, "the answer was stopped by a content filter")
+}
+
+/// Makes the failure of a model that refused, with its own words.
+pub(super) fn refusal(words: &str) -> ApiFailure {
+    let text = format!("the model refused to answer: {}", one_line(words));
+    ApiFailure::new(FailureKind::Refusal, text)
 }
 
 pub(super) fn string(value: &Value) -> Option<String> {

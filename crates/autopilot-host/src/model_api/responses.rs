@@ -1,21 +1,20 @@
 //! The Responses API.
 
-use super::door::ReadStop;
-use super::reader::{ApiShape, HeardEvents, string};
+use super::client::ReadStop;
+use super::reader::{
+    ApiShape, HeardEvents, conversation, counted, filtered, output_limit, refusal, string,
+};
 use super::way::{Format, HistoryWay};
 use super::{ApiAnswer, ApiFailure, ApiQuestion, ApiTokens, FailureKind};
 use serde_json::{Value, json};
 
 /// Returns the body of a request.
 pub(super) fn body(question: &ApiQuestion, format: Format, history: HistoryWay) -> Value {
-    let mut input = Vec::new();
-    if history == HistoryWay::Told {
-        for turn in &question.earlier {
-            input.push(json!({ "role": "user", "content": turn.prompt }));
-            input.push(json!({ "role": "assistant", "content": turn.answer }));
-        }
-    }
-    input.push(json!({ "role": "user", "content": question.prompt }));
+    let earlier = match history {
+        HistoryWay::Told => question.earlier.as_slice(),
+        HistoryWay::Named => &[],
+    };
+    let input = conversation(earlier, &question.prompt);
     let mut body = json!({ "model": question.model, "input": input, "stream": true });
     if let Some(instructions) = &question.instructions {
         body["instructions"] = json!(instructions);
@@ -86,7 +85,8 @@ impl ApiShape for ResponsesReader {
     }
 
     fn whole(&mut self, response: &Value, heard: &mut HeardEvents<'_>) -> Result<(), ReadStop> {
-        self.count(&response["usage"]);
+        let keys = ["input_tokens", "output_tokens", "input_tokens_details"];
+        self.tokens = counted(&response["usage"], keys).or(self.tokens);
         if heard.nothing_said() {
             self.last_message(response, heard)?;
         }
@@ -95,23 +95,18 @@ impl ApiShape for ResponsesReader {
                 Err(ReadStop::Failed(ApiFailure::refused(None, "the server", response, "")))
             }
             Some("incomplete") => Err(match response["incomplete_details"]["reason"].as_str() {
-                Some("content_filter") => {
-                    stopped(FailureKind::Refusal, "the answer was stopped by a content filter")
-                }
-                Some(_) | None => {
-                    stopped(FailureKind::OutputLimit, "the model stopped at its output limit")
-                }
+                Some("content_filter") => ReadStop::Failed(filtered()),
+                Some(_) | None => ReadStop::Failed(output_limit()),
             }),
             Some("completed") | None if !self.refusal.is_empty() && heard.nothing_said() => {
-                let why = super::failure::one_line(&self.refusal);
-                Err(stopped(FailureKind::Refusal, &format!("the model refused to answer: {why}")))
+                Err(ReadStop::Failed(refusal(&self.refusal)))
             }
             Some("completed") => self.complete(response),
             None if response["output"].is_array() => self.complete(response),
-            Some(_) | None => Err(stopped(
-                FailureKind::Unreadable,
-                "the server's answer does not follow the Responses API",
-            )),
+            Some(_) | None => {
+                let why = "the server's answer does not follow the Responses API";
+                Err(ReadStop::Failed(ApiFailure::new(FailureKind::Unreadable, why)))
+            }
         }
     }
 
@@ -151,19 +146,4 @@ impl ResponsesReader {
         }
         Ok(())
     }
-
-    fn count(&mut self, usage: &Value) {
-        if usage.is_object() {
-            let count = |value: &Value| value.as_u64().unwrap_or(0);
-            self.tokens = Some(ApiTokens {
-                input: count(&usage["input_tokens"]),
-                output: count(&usage["output_tokens"]),
-                cached: count(&usage["input_tokens_details"]["cached_tokens"]),
-            });
-        }
-    }
-}
-
-fn stopped(kind: FailureKind, why: &str) -> ReadStop {
-    ReadStop::Failed(ApiFailure::new(kind, why))
 }

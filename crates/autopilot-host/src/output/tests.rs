@@ -28,7 +28,7 @@ fn run(
     redactor: &Redactor,
 ) -> (Captured, Vec<OutputLine>) {
     let (sender, mut receiver) = mpsc::channel(BATCHES_MAX);
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::default());
     std::thread::scope(|scope| {
         let pump = scope.spawn(|| pump(pipes, settings, redactor, &progress, sender));
         let mut lines = Vec::new();
@@ -121,7 +121,7 @@ fn a_parser_that_left_does_not_stop_the_log() {
         stdout.write_all(&b"line\n".repeat(100_000)).unwrap();
         drop((stdout, stderr));
     });
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::default());
     let kept = pump(pipes, &OutputSettings::default(), &Redactor::none(), &progress, sender);
     writer.join().unwrap();
     assert_eq!((kept.stdout.bytes, progress.bytes()), (500_000, 500_000));

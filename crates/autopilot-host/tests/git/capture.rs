@@ -333,9 +333,11 @@ fn salvaged_work_is_listed_restored_and_dropped_only_on_request() {
     assert_eq!(branch, "autopilot/salvage/t1-1");
     assert_eq!(outcome, PublishOutcome::Published { commit: commit.clone() });
     assert_eq!(git(&world.user, &["show", "autopilot/salvage/t1-1:a"]), "12345");
-    assert!(salvage::drop_salvaged(&open.hub, salvage::Drop::Contained).unwrap().is_empty());
-    assert!(salvage::drop_salvaged(&open.hub, salvage::Drop::OlderThan(NOW)).unwrap().is_empty());
-    let gone = salvage::drop_salvaged(&open.hub, salvage::Drop::OlderThan(NOW + 1)).unwrap();
+    assert!(salvage::drop_salvaged(&open.hub, salvage::DropRule::Contained).unwrap().is_empty());
+    assert!(
+        salvage::drop_salvaged(&open.hub, salvage::DropRule::OlderThan(NOW)).unwrap().is_empty()
+    );
+    let gone = salvage::drop_salvaged(&open.hub, salvage::DropRule::OlderThan(NOW + 1)).unwrap();
     assert_eq!(gone.len(), 1);
     assert!(salvage::list(&open.hub).unwrap().is_empty());
 }

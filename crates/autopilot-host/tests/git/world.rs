@@ -1,6 +1,8 @@
 //! A user's repository with some history, a hub and slots beside it.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,6 +11,7 @@ use autopilot_host::git::{
     Coupled, Hub, KeepFiles, Oid, Prepare, PreparedSlot, Slot, Slots, Sought, Track, UserRepo,
     Wagon, commit_task,
 };
+use sha2::{Digest, Sha256};
 
 pub const NOW: i64 = 1_700_000_000;
 
@@ -218,4 +221,55 @@ pub fn in_hub(hub: &Hub, args: &[&str]) -> String {
 
 pub fn oid(text: &str) -> Oid {
     Oid::parse(text).unwrap()
+}
+
+/// The fingerprint of everything of the user's that must not change: config, hooks, HEAD,
+/// index, refs (but ours), stash, reflogs, and every file of the working tree with its times.
+pub fn user_digest(repo: &UserRepo, ours: &dyn Fn(&str) -> bool) -> String {
+    let mut hasher = Sha256::new();
+    for name in
+        ["config", "HEAD", "index", "info", "hooks", "logs/HEAD", "logs/refs/stash", "ORIG_HEAD"]
+    {
+        hash_path(&mut hasher, &repo.common_dir.join(name));
+    }
+    for name in ["FETCH_HEAD", "shallow", "worktrees", "MERGE_HEAD", "objects/info"] {
+        hash_path(&mut hasher, &repo.common_dir.join(name));
+    }
+    for (name, oid) in repo.refs("refs/").unwrap().into_iter().filter(|(name, _)| !ours(name)) {
+        hasher.update(format!("{name} {oid}\n"));
+    }
+    for entry in sorted(&repo.root) {
+        if entry != repo.common_dir {
+            hash_path(&mut hasher, &entry);
+        }
+    }
+    format!("{:?}", hasher.finalize())
+}
+
+fn hash_path(hasher: &mut Sha256, path: &Path) {
+    hasher.update(path.as_os_str().as_bytes());
+    let Ok(meta) = path.symlink_metadata() else {
+        hasher.update(b"\0absent\0");
+        return;
+    };
+    hasher.update(format!("\0{:o} {}\0", meta.mode(), meta.ino()));
+    if meta.is_dir() {
+        for entry in sorted(path) {
+            hash_path(hasher, &entry);
+        }
+    } else if meta.is_symlink() {
+        hasher.update(fs::read_link(path).unwrap().as_os_str().as_bytes());
+    } else if meta.is_file() {
+        hasher.update(format!("{}.{}", meta.mtime(), meta.mtime_nsec()));
+        hasher.update(fs::read(path).unwrap());
+    }
+}
+
+fn sorted(dir: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        paths.push(entry.unwrap().path());
+    }
+    paths.sort();
+    paths
 }

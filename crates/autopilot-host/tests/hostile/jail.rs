@@ -106,7 +106,10 @@ pub fn unprepared() {
     bwrap.sandbox = SandboxPlan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
     block_on(async {
         let error = exec::spawn(landlock).await.err().unwrap();
-        assert!(matches!(error, SpawnError::Start { stage: LaunchStage::Sandbox, .. }), "{error}");
+        assert!(
+            matches!(&error, SpawnError::Start { failure, .. } if failure.stage == LaunchStage::Sandbox),
+            "{error}"
+        );
         assert!(error.to_string().contains("/no/such/place"), "{error}");
         assert!(exec::spawn(bwrap).await.is_err());
     });

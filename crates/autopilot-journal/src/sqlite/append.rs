@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::query::{KEY, record_sum, snapshot_sum, unsigned};
-use super::{SNAPSHOTS_KEPT_MAX, Store, storage_error};
+use super::{SNAPSHOTS_KEPT_MAX, SqliteJournal, storage_error};
 use crate::entry::{Blob, JournalEntry, JournalRecord, Snapshot};
 use crate::error::Error;
+use crate::journal::Journal;
 use crate::run::{LeaseClaim, NewRun, RunLease};
 
-impl Store {
-    pub(super) fn create_run(&mut self, run: &NewRun) -> Result<(), Error> {
-        let inserted = self.conn.execute(
+impl Journal for SqliteJournal {
+    fn create_run(&mut self, run: &NewRun) -> Result<(), Error> {
+        let inserted = self.store.conn.execute(
             "INSERT INTO run (id, mode, title, created_at) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (id) DO NOTHING",
             params![run.id, run.mode, run.title, run.created_at_ms],
         );
-        match inserted.map_err(|source| self.error("create a run", source))? {
+        match inserted.map_err(|source| self.store.error("create a run", source))? {
             0 => Err(Error::RunExists { run: run.id.clone() }),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn take_lease(
+    fn take_lease(
         &mut self,
         run: &str,
         holder: &str,
@@ -31,10 +32,13 @@ impl Store {
         now_ms: i64,
         expires_ms: i64,
     ) -> Result<RunLease, Error> {
-        let path = self.path.clone();
+        let path = self.store.path.clone();
         let fail = |source| storage_error(&path, "take a lease", source);
-        let tx =
-            self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        let tx = self
+            .store
+            .conn
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(fail)?;
         type Row = (i64, Option<String>, i64, i64);
         let sql = "SELECT key, holder, epoch, expires FROM run WHERE id = ?1";
         let row: Option<Row> = tx
@@ -59,12 +63,15 @@ impl Store {
         Ok(RunLease { holder: holder.to_owned(), epoch: epoch.unsigned_abs(), expires_ms })
     }
 
-    pub(super) fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
+    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), Error> {
         entries.iter().try_for_each(JournalEntry::check_size)?;
-        let path = self.path.clone();
+        let path = self.store.path.clone();
         let fail = |source| storage_error(&path, "append", source);
-        let tx =
-            self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        let tx = self
+            .store
+            .conn
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(fail)?;
         let mut batch = Batch { tx: &tx, heads: BTreeMap::new() };
         for entry in entries {
             match batch.add(entry) {

@@ -163,12 +163,9 @@ pub(super) fn walk(
     visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
 ) -> Result<RunHealth, Error> {
     let top = highest(store, key);
-    let mut walk = Walk { key, run, next: 1, last_good: None, last_seen: 0, lost: Vec::new() };
-    while walk.scan(store, visit)? == Scan::Broken {
-        if !walk.step_over(store, top, visit)? {
-            break;
-        }
-    }
+    let (last_good, lost) = (None, Vec::new());
+    let mut walk = Walk { store, key, run, visit, next: 1, last_good, last_seen: 0, lost };
+    while walk.scan()? == Scan::Broken && walk.step_over(top)? {}
     if let Some(top) = top {
         walk.lose_up_to(top);
     }
@@ -184,8 +181,10 @@ fn highest(store: &Store, key: i64) -> Option<u64> {
 
 /// A walk over the records of one run.
 struct Walk<'a> {
+    store: &'a Store,
     key: i64,
     run: &'a str,
+    visit: &'a mut dyn FnMut(JournalRecord) -> Result<(), Error>,
     next: u64,
     /// The number at which the unbroken sequence ends; `None` while it goes on.
     last_good: Option<u64>,
@@ -200,13 +199,10 @@ enum Scan {
 }
 
 impl Walk<'_> {
-    fn scan(
-        &mut self,
-        store: &Store,
-        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
-    ) -> Result<Scan, Error> {
+    fn scan(&mut self) -> Result<Scan, Error> {
         let sql = "SELECT seq, epoch, at, sum, body FROM record
             WHERE run = ?1 AND seq >= ?2 ORDER BY seq";
+        let store = self.store;
         let Ok(mut statement) = store.conn.prepare_cached(sql) else { return Ok(Scan::Broken) };
         let from = i64::try_from(self.next).unwrap_or(i64::MAX);
         let Ok(mut rows) = statement.query(params![self.key, from]) else {
@@ -214,18 +210,14 @@ impl Walk<'_> {
         };
         loop {
             match rows.next() {
-                Ok(Some(row)) => self.take(row, visit)?,
+                Ok(Some(row)) => self.take(row)?,
                 Ok(None) => return Ok(Scan::Ended),
                 Err(_unreadable) => return Ok(Scan::Broken),
             }
         }
     }
 
-    fn take(
-        &mut self,
-        row: &Row<'_>,
-        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn take(&mut self, row: &Row<'_>) -> Result<(), Error> {
         match query::sound_record(row, self.key, self.run) {
             Ok(Some(record)) if record.seq >= self.next => {
                 if record.seq > self.next {
@@ -233,7 +225,7 @@ impl Walk<'_> {
                 }
                 self.last_seen = record.seq;
                 self.next = record.seq + 1;
-                visit(record)
+                (self.visit)(record)
             }
             // The number of a damaged row may itself be wrong: only the number we wait for counts.
             Ok(Some(_)) | Ok(None) | Err(_) => {
@@ -246,12 +238,8 @@ impl Walk<'_> {
     }
 
     /// Asks for the following numbers one by one until a record answers; false if none does.
-    fn step_over(
-        &mut self,
-        store: &Store,
-        top: Option<u64>,
-        visit: &mut dyn FnMut(JournalRecord) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+    fn step_over(&mut self, top: Option<u64>) -> Result<bool, Error> {
+        let store = self.store;
         let end = top.unwrap_or(self.next.saturating_add(MISSES_MAX));
         for seq in self.next..=end {
             let sql = "SELECT seq, epoch, at, sum, body FROM record WHERE run = ?1 AND seq = ?2";
@@ -260,7 +248,7 @@ impl Walk<'_> {
             let Ok(mut rows) = statement.query(params![self.key, wanted]) else { continue };
             let before = self.last_seen;
             if let Ok(Some(row)) = rows.next() {
-                self.take(row, visit)?;
+                self.take(row)?;
             }
             if self.last_seen != before {
                 return Ok(true);

@@ -5,10 +5,7 @@ use camino::Utf8Path;
 use rusqlite::OpenFlags;
 
 use super::{READ_WAIT_MS_MAX, Store, file, schema};
-use crate::entry::{JournalRecord, Snapshot};
 use crate::error::Error;
-use crate::journal::JournalHistory;
-use crate::run::JournalRun;
 
 /// A read-only view of a journal, with or without a live writer beside it.
 pub struct SqliteReader {
@@ -67,29 +64,8 @@ fn immutable(path: &Utf8Path) -> String {
     uri + "?immutable=1"
 }
 
-impl JournalHistory for SqliteReader {
-    fn runs(&self, runs_max: usize) -> Result<Vec<JournalRun>, Error> {
-        self.store.runs(runs_max)
-    }
-
-    fn run(&self, id: &str) -> Result<Option<JournalRun>, Error> {
-        self.store.run(id)
-    }
-
-    fn read(
-        &self,
-        run: &str,
-        from_seq: u64,
-        records_max: usize,
-    ) -> Result<Vec<JournalRecord>, Error> {
-        self.store.read(run, from_seq, records_max)
-    }
-
-    fn snapshot(&self, run: &str, core_version: &str) -> Result<Option<Snapshot>, Error> {
-        self.store.snapshot(run, core_version)
-    }
-
-    fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.store.blob(hash)
+impl AsRef<Store> for SqliteReader {
+    fn as_ref(&self) -> &Store {
+        &self.store
     }
 }

@@ -9,7 +9,7 @@ use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::Slots;
-use autopilot_host::git::salvage::{self, Drop};
+use autopilot_host::git::salvage::{self, DropRule};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ fn old_salvage(ground: &Ground, days: u32, dry_run: bool) -> Result<Vec<String>,
         all.retain(|salvaged| salvaged.at < before);
         all
     } else {
-        salvage::drop_salvaged(&ground.hub, Drop::OlderThan(before))?
+        salvage::drop_salvaged(&ground.hub, DropRule::OlderThan(before))?
     };
     Ok(found.into_iter().map(|s| format!("{}/{}", s.task, s.attempt)).collect())
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use autopilot_agents::{
     Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings, Conversation,
-    ExitFacts, ExpectedLaunch, HeardLine, LaunchPlan, LaunchProgram, LaunchRequest, LaunchServer,
-    LaunchStdin, OutputStream, Transport,
+    ExitFacts, HeardLine, LaunchPlan, LaunchProgram, LaunchRequest, LaunchServer, LaunchStdin,
+    OutputStream, Transport,
 };
 use autopilot_core::config::Mode;
 use autopilot_testkit::agents::Variables;
@@ -79,7 +79,7 @@ pub fn agent(mode: &str, executable: &std::path::Path) -> Agent {
     Agent::new(AgentSettings { mode, executable, ..AgentSettings::default() }).unwrap()
 }
 
-pub fn run(agent: &Agent, ask: &LaunchRequest<'_>, variables: &Variables) -> Ran {
+pub fn run(agent: &Agent, ask: &LaunchRequest, variables: &Variables) -> Ran {
     run_while(agent, ask, variables, |_, _| {})
 }
 
@@ -101,7 +101,7 @@ impl Ear {
 /// `meanwhile` goes on beside the run and knows the process.
 pub fn run_while(
     agent: &Agent,
-    ask: &LaunchRequest<'_>,
+    ask: &LaunchRequest,
     variables: &Variables,
     meanwhile: impl FnOnce(Pid, Ear) + Send,
 ) -> Ran {
@@ -109,7 +109,7 @@ pub fn run_while(
     for (path, content) in &plan.files {
         std::fs::write(path, content).unwrap();
     }
-    let mut child = start(&plan, ask.cwd, variables);
+    let mut child = start(&plan, &ask.cwd, variables);
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
     let (news, heard) = channel();
     let readers = [
@@ -155,11 +155,11 @@ struct Talk {
 impl Talk {
     fn begin(
         agent: &Agent,
-        ask: &LaunchRequest<'_>,
+        ask: &LaunchRequest,
         plan: &LaunchPlan,
         stdin: Option<ChildStdin>,
     ) -> Self {
-        let conversation = agent.conversation(ExpectedLaunch::from(ask));
+        let conversation = agent.conversation(ask.clone());
         let (events, out, err) = (Vec::new(), String::new(), String::new());
         let mut talk = Talk { conversation, stdin, events, out, err };
         match &plan.stdin {

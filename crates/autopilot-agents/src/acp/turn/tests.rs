@@ -1,7 +1,7 @@
 //! Turns, line by line: `<` marks the agent's lines, `>` our replies, the rest are events.
 
 use super::*;
-use crate::launch::{Access, LaunchRequest, Network};
+use crate::{Access, Network, OddLines};
 
 struct Play {
     turn: Box<AcpConversation>,
@@ -12,8 +12,8 @@ const NEW: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}"#;
 const CAN_LOAD: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
 
 impl Play {
-    fn begin(ask: &LaunchRequest<'_>) -> Play {
-        let mut play = Play { turn: Box::new(AcpConversation::new(ask.into())), seen: Vec::new() };
+    fn begin(ask: &LaunchRequest) -> Play {
+        let mut play = Play { turn: Box::new(AcpConversation::new(ask.clone())), seen: Vec::new() };
         let heard = play.turn.begin();
         play.note(heard);
         play.seen.clear();
@@ -21,7 +21,7 @@ impl Play {
     }
 
     /// A turn whose prompt was sent, as request 3.
-    fn prompted(ask: &LaunchRequest<'_>) -> Play {
+    fn prompted(ask: &LaunchRequest) -> Play {
         let mut play = Play::begin(ask);
         play.hear(CAN_LOAD).hear(NEW);
         play.seen.clear();
@@ -77,7 +77,7 @@ impl Play {
     }
 }
 
-fn ask() -> LaunchRequest<'static> {
+fn ask() -> LaunchRequest {
     LaunchRequest::new("do it", "/slot".into())
 }
 
@@ -106,13 +106,13 @@ fn a_turn_from_hello_to_good_bye() {
     let ending = play.finish(ExitFacts::signal(15));
     assert_eq!(ending.outcome, AgentOutcome::Success);
     assert_eq!((ending.answer.as_str(), ending.session.as_deref()), ("Done.", Some("s1")));
-    assert_eq!(ending.odd, Odd::default());
+    assert_eq!(ending.odd, OddLines::default());
 }
 
 #[test]
 fn the_first_word_offers_files_only_when_configured() {
-    let offers = |ask: &LaunchRequest<'_>| {
-        let heard = AcpConversation::new(ask.into()).begin();
+    let offers = |ask: &LaunchRequest| {
+        let heard = AcpConversation::new(ask.clone()).begin();
         let Act::Say(line) = &heard.acts[0] else { panic!("{heard:?}") };
         serde_json::from_str::<Value>(line).unwrap()["params"]["clientCapabilities"].take()
     };
@@ -225,7 +225,7 @@ fn without_a_fitting_option_the_request_is_cancelled() {
 
 #[test]
 fn a_session_is_taken_up_and_its_old_words_are_not_new_ones() {
-    let again = LaunchRequest { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1".into()), ..ask() };
     let mut play = Play::begin(&again);
     play.hear(CAN_LOAD).says("old words");
     play.update(json!({ "sessionUpdate": "usage_update", "used": 900, "size": 1000 }));
@@ -245,7 +245,7 @@ fn a_session_is_taken_up_and_its_old_words_are_not_new_ones() {
 
 #[test]
 fn a_session_that_is_gone_is_noticed_before_anything_is_asked() {
-    let again = LaunchRequest { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1".into()), ..ask() };
     let lost = |line: &str| {
         let mut play = Play::begin(&again);
         play.hear(CAN_LOAD).hear(line);
@@ -265,7 +265,7 @@ fn a_session_that_is_gone_is_noticed_before_anything_is_asked() {
 
 #[test]
 fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
-    let again = LaunchRequest { session: Some("s1"), ..ask() };
+    let again = LaunchRequest { session: Some("s1".into()), ..ask() };
     let mut play = Play::begin(&again);
     play.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
     insta::assert_snapshot!(play.seen(), @r#"
@@ -277,7 +277,7 @@ fn an_agent_that_cannot_load_begins_anew_and_the_loss_is_said() {
 #[test]
 fn the_model_is_set_before_the_prompt_and_never_replaced_by_another() {
     let with = |reply: &str, settled: Option<&str>| {
-        let asked = LaunchRequest { model: Some("big"), ..ask() };
+        let asked = LaunchRequest { model: Some("big".into()), ..ask() };
         let mut play = Play::begin(&asked);
         play.hear(CAN_LOAD);
         play.seen.clear();
@@ -322,7 +322,7 @@ fn servers_are_given_as_the_protocol_has_them() {
         },
         LaunchServer { name: "web".into(), transport: Transport::Http { url: "http://h/".into() } },
     ];
-    let asked = LaunchRequest { mcp_servers: &servers, ..ask() };
+    let asked = LaunchRequest { mcp_servers: servers.to_vec(), ..ask() };
     let mut play = Play::begin(&asked);
     play.hear(CAN_LOAD);
     insta::assert_snapshot!(play.seen(), @r#"
@@ -441,7 +441,7 @@ fn what_is_not_known_is_answered_or_counted_and_never_fatal() {
     play.hear(&permission("edit"));
     assert!(play.seen().ends_with("after its turn was over\"}"));
     let ending = play.finish(ExitFacts::code(0));
-    assert_eq!(ending.odd, Odd { malformed: 3, unknown: 3, cut: 0 });
+    assert_eq!(ending.odd, OddLines { malformed: 3, unknown: 3, cut: 0 });
 }
 
 #[test]
@@ -517,11 +517,11 @@ fn a_cost_is_told_when_it_rises() {
 
 #[test]
 fn an_addition_to_the_system_prompt_is_said_once_at_the_start_of_a_session() {
-    let first = LaunchRequest { system_prompt: Some("Be brief."), ..ask() };
+    let first = LaunchRequest { system_prompt: Some("Be brief.".into()), ..ask() };
     let mut play = Play::begin(&first);
     play.hear(CAN_LOAD).hear(NEW);
     assert!(play.seen().contains(r#""text":"Be brief.\n\ndo it""#));
-    let again = LaunchRequest { session: Some("s1"), ..first };
+    let again = LaunchRequest { session: Some("s1".into()), ..first };
     let mut play = Play::begin(&again);
     play.hear(CAN_LOAD).hear(r#"{"id":2,"result":null}"#);
     assert!(!play.seen().contains("Be brief."));

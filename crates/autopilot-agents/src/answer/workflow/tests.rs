@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::answer::without_nulls;
 use crate::answer::{AgentAnswer, Completion, Workflow, strict_form};
 
 const WORKFLOW: &str = r#"{"version":1,"id":"wf","steps":[

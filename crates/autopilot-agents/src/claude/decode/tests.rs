@@ -4,7 +4,7 @@ use super::*;
 use crate::launch::LaunchRequest;
 
 fn conversation() -> ClaudeConversation {
-    ClaudeConversation::new(ExpectedLaunch::from(&LaunchRequest::new("build it", "/slot".into())))
+    ClaudeConversation::new(LaunchRequest::new("build it", "/slot".into()))
 }
 
 fn say(conversation: &mut ClaudeConversation, event: Value) -> HeardLine {
@@ -152,8 +152,11 @@ fn what_comes_after_the_result_changes_nothing() {
 
 #[test]
 fn a_stranger_that_takes_the_old_name_again_is_still_one() {
-    let ask = LaunchRequest { session: Some("old"), ..LaunchRequest::new("go on", "/slot".into()) };
-    let mut talk = ClaudeConversation::new(ExpectedLaunch::from(&ask));
+    let ask = LaunchRequest {
+        session: Some("old".into()),
+        ..LaunchRequest::new("go on", "/slot".into())
+    };
+    let mut talk = ClaudeConversation::new(ask);
     say(&mut talk, init());
     let mut last = result(5);
     last["session_id"] = json!("old");

@@ -11,9 +11,8 @@ use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
-    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, ExpectedLaunch,
-    LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer,
-    LaunchStdin, Network,
+    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, LaunchPlan,
+    LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
 use autopilot_host::exec::{Control, ProcessStdin};
@@ -49,7 +48,7 @@ impl Job {
         question: &Question<'_>,
     ) -> Result<AgentTurn, JobError> {
         let (ready, mut home, conversation) = self.prepare(question).await?;
-        let starting = self.wait_to_start(&ready.agent).await;
+        let starting = self.wait_to_start(ready.config.mode).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
         let ran = self.talk(&talk, question, &ready, &mut home).await?;
         self.close(question, &ready, &home, talk, ran).await
@@ -91,36 +90,35 @@ impl Job {
         asking: &Asking<'_>,
     ) -> (LaunchPlan, Box<dyn Conversation>) {
         let Asking { question, config, sandbox, servers, max_usd } = *asking;
-        let prompt = self.clean(&question.prompt);
         let clean = |said: &Exchange| Exchange {
             prompt: self.clean(&said.prompt),
             answer: self.clean(&said.answer),
         };
-        let earlier: Vec<Exchange> = question.earlier.iter().map(clean).collect();
+        let schema = question.schema.clone();
         let ask = LaunchRequest {
-            prompt: &prompt,
-            cwd: question.dir,
-            model: config.model.as_deref(),
-            effort: config.effort.as_deref(),
-            args: &config.args,
-            schema: question.schema.as_ref().map(|(json, path)| LaunchSchema { path, json }),
-            session: question.session.as_deref(),
-            earlier: &earlier,
+            prompt: self.clean(&question.prompt),
+            cwd: question.dir.to_owned(),
+            model: config.model.clone(),
+            effort: config.effort.clone(),
+            args: config.args.clone(),
+            schema: schema.map(|(json, path)| LaunchSchema { path, json: json.to_owned() }),
+            session: question.session.clone(),
+            earlier: question.earlier.iter().map(clean).collect(),
             access: match (question.access, config.r#unsafe) {
                 (Access::Edit, true) => Access::Unsafe,
                 (access, _) => access,
             },
-            allowed_tools: &config.allowed_tools,
+            allowed_tools: config.allowed_tools.clone(),
             network: if config.network { Network::On } else { Network::Off },
             sandbox,
             max_usd,
-            disallowed_tools: &config.disallowed_tools,
+            disallowed_tools: config.disallowed_tools.clone(),
             max_turns: config.max_turns,
-            system_prompt: config.system_prompt.as_deref(),
-            mcp_servers: servers,
+            system_prompt: config.system_prompt.clone(),
+            mcp_servers: servers.to_vec(),
             fs: config.fs,
         };
-        (agent.launch(&ask), agent.conversation(ExpectedLaunch::from(&ask)))
+        (agent.launch(&ask), agent.conversation(ask))
     }
 
     /// Runs the agent until its process has ended.

@@ -15,6 +15,17 @@ fn a_failure_names_the_operation_and_the_words_of_git() {
 }
 
 #[test]
+fn a_failure_of_another_program_names_that_program() {
+    let shell = find_program("sh").unwrap();
+    let error = GitCommand::program_as_user("ask the shell", &shell, Path::new("/"))
+        .args(["-c", "echo no >&2; exit 3"])
+        .ok()
+        .unwrap_err()
+        .to_string();
+    assert_eq!(error, "cannot ask the shell: `sh -c` failed with exit code 3: no");
+}
+
+#[test]
 fn the_deadline_ends_a_git_that_hangs() {
     let started = Instant::now();
     let error = GitCommand::bare_minimum("wait")

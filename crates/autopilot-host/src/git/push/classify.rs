@@ -22,7 +22,6 @@ pub enum PushClass {
 /// Written in lower case; `hook declined` comes after the reasons hooks give.
 const PHRASES: &[(&str, PushClass)] = &[
     ("exceeds github's file size limit", PushClass::Size),
-    ("this is larger than github's recommended", PushClass::Unknown),
     ("gh001: large files", PushClass::Size),
     ("exceeds the maximum allowed", PushClass::Size),
     ("pack exceeds maximum allowed size", PushClass::Size),
@@ -40,7 +39,6 @@ const PHRASES: &[(&str, PushClass)] = &[
     ("protected branch hook declined", PushClass::Policy),
     ("push declined due to", PushClass::Policy),
     ("to a protected branch", PushClass::Policy),
-    ("to protected branches", PushClass::Policy),
     ("to protected branch", PushClass::Policy),
     ("branch is protected", PushClass::Policy),
     ("refusing to allow an oauth app", PushClass::Auth),
@@ -104,13 +102,10 @@ const PHRASES: &[(&str, PushClass)] = &[
     ("(fetch first)", PushClass::NonFastForward),
     ("(stale info)", PushClass::NonFastForward),
     ("updates were rejected because", PushClass::NonFastForward),
-    ("pre-receive hook declined", PushClass::Policy),
-    ("update hook declined", PushClass::Policy),
     ("hook declined", PushClass::Policy),
     ("(deny updating a hidden ref)", PushClass::Policy),
     ("funny refname", PushClass::Policy),
     ("refusing to update checked out branch", PushClass::Policy),
-    ("[remote rejected]", PushClass::Policy),
     ("remote rejected", PushClass::Policy),
 ];
 
@@ -120,7 +115,6 @@ pub fn classify(stderr: &str) -> PushClass {
     let text = stderr.to_lowercase();
     PHRASES
         .iter()
-        .filter(|(_, class)| *class != PushClass::Unknown)
         .find(|(phrase, _)| text.contains(phrase))
         .map_or(PushClass::Unknown, |(_, class)| *class)
 }
@@ -133,6 +127,20 @@ mod tests {
     fn real_answers_are_told_apart() {
         for (stderr, class) in ANSWERS {
             assert_eq!(classify(stderr), *class, "{stderr}");
+        }
+    }
+
+    /// A phrase is never found if it contains an earlier one, and adds nothing if it contains a
+    /// later one of its kind with no other kind between the two.
+    #[test]
+    fn every_phrase_decides_something() {
+        for (at, (phrase, class)) in PHRASES.iter().enumerate() {
+            assert_ne!(*class, PushClass::Unknown, "`{phrase}` names no kind");
+            let earlier = PHRASES[..at].iter().find(|(other, _)| phrase.contains(other));
+            assert_eq!(earlier, None, "`{phrase}` is never reached");
+            let mut same = PHRASES[at + 1..].iter().take_while(|(_, other)| other == class);
+            let later = same.find(|(other, _)| phrase.contains(other));
+            assert_eq!(later, None, "`{phrase}` adds nothing");
         }
     }
 

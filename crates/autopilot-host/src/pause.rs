@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Waits; returns false when the wait was cut short.
-pub(super) fn pause(length: Duration, unwanted: &dyn Fn() -> bool) -> bool {
+pub(crate) fn pause(length: Duration, unwanted: &dyn Fn() -> bool) -> bool {
     let end = Instant::now() + length;
     while !unwanted() {
         let left = end.saturating_duration_since(Instant::now());

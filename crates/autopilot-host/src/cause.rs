@@ -1,6 +1,6 @@
 //! Joins an error and its causes into one line.
 
-/// An error with its causes, in one line; a cause that the text already contains is left out.
+/// Returns an error with its causes in one line; a cause that the text already contains is left out.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

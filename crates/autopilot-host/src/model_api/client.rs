@@ -5,7 +5,7 @@ use super::failure::one_line;
 use super::retry::wanted_pause;
 use super::sse::{EventTooLong, Events};
 use super::{ApiAddress, ApiFailure, ApiLimits, FailureKind};
-use crate::web;
+use crate::{cause, web};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::io::{self, Read};
@@ -20,15 +20,15 @@ const CHUNK_BYTES: usize = 16 * 1024;
 const SECRET_BYTES_MIN: usize = 6;
 
 /// A key and the variable it came from.
-pub struct Key {
+pub struct ApiKey {
     variable: String,
     secret: String,
     header: HeaderValue,
 }
 
-impl Key {
+impl ApiKey {
     /// Makes a key of a variable's value; `None` if the variable is not set or empty.
-    pub fn new(variable: &str, value: Option<&str>) -> Result<Option<Key>, ApiFailure> {
+    pub fn new(variable: &str, value: Option<&str>) -> Result<Option<ApiKey>, ApiFailure> {
         let Some(secret) = value.map(str::trim).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
@@ -42,22 +42,22 @@ impl Key {
             return Err(unfit());
         }
         header.set_sensitive(true);
-        Ok(Some(Key { variable: variable.to_owned(), secret: secret.to_owned(), header }))
+        Ok(Some(ApiKey { variable: variable.to_owned(), secret: secret.to_owned(), header }))
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key").field("variable", &self.variable).finish_non_exhaustive()
+        f.debug_struct("ApiKey").field("variable", &self.variable).finish_non_exhaustive()
     }
 }
 
 /// A client for one API.
 #[derive(Debug)]
-pub struct ApiDoor {
+pub struct ApiClient {
     agent: ureq::Agent,
     address: ApiAddress,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     headers: Vec<(HeaderName, HeaderValue)>,
     limits: ApiLimits,
 }
@@ -85,7 +85,7 @@ impl From<EventTooLong> for ReadStop {
     }
 }
 
-impl ApiDoor {
+impl ApiClient {
     /// Makes a client. `variable` is where the key should be; a server nearby may go without one.
     /// `headers` whose value is not valid in HTTP are left out. `certificates` is a file of
     /// certificates to trust instead of the public ones.
@@ -96,34 +96,28 @@ impl ApiDoor {
         headers: &[(&'static str, String)],
         certificates: Option<&str>,
         limits: ApiLimits,
-    ) -> Result<ApiDoor, ApiFailure> {
-        let key = Key::new(variable, key)?;
+    ) -> Result<ApiClient, ApiFailure> {
+        let key = ApiKey::new(variable, key)?;
         if key.is_none() && !address.is_local() {
             let text = format!("no key for {address}: the variable `{variable}` is not set");
             return Err(ApiFailure::new(FailureKind::Key, text));
         }
-        let tls = web::tls(certificates).map_err(|reason| {
-            let text = format!("cannot use {}: {reason}", web::CERTIFICATES_VARIABLE);
-            ApiFailure::new(FailureKind::Lost, text)
+        let client = web::client(address.as_str(), certificates).map_err(|error| {
+            let (name, reason) = (web::CERTIFICATES_VARIABLE, cause::chain(&error));
+            ApiFailure::new(FailureKind::Lost, format!("cannot use {name}: {reason}"))
         })?;
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
+        let config = client
             .max_idle_connections(0)
             .timeout_resolve(Some(limits.connect_time_max))
             .timeout_connect(Some(limits.connect_time_max))
             .timeout_per_read(Some(limits.idle_time_max))
             .timeout_per_write(Some(limits.idle_time_max))
-            .proxy(web::proxy(address.as_str()))
-            .tls_config(tls)
-            .user_agent(concat!("autopilot/", env!("CARGO_PKG_VERSION")))
             .build();
         let headers = headers.iter().filter_map(|(name, value)| {
             Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
         });
         let headers = headers.collect();
-        Ok(ApiDoor { agent: config.new_agent(), address, key, headers, limits })
+        Ok(ApiClient { agent: config.new_agent(), address, key, headers, limits })
     }
 
     /// Returns the base address of the API.
@@ -280,13 +274,7 @@ impl ApiDoor {
             let text = format!("{url} sent nothing for {seconds} s");
             return ApiFailure::new(FailureKind::Silent, text);
         }
-        let why = if let ureq::Error::Timeout(_) = error {
-            "no answer in time".to_owned()
-        } else if let ureq::Error::HostNotFound = error {
-            "host not found".to_owned()
-        } else {
-            one_line(&error.to_string())
-        };
+        let why = web::in_words(error);
         ApiFailure::new(FailureKind::Lost, format!("the connection to {url} failed: {why}"))
     }
 
@@ -353,39 +341,39 @@ fn seconds_after(now: Timestamp, pause: Duration) -> i64 {
 mod tests {
     use super::*;
 
-    fn door(base: &str, key: Option<&str>) -> Result<ApiDoor, ApiFailure> {
+    fn client(base: &str, key: Option<&str>) -> Result<ApiClient, ApiFailure> {
         let address = ApiAddress::parse(base).unwrap();
-        ApiDoor::new(address, "MY_KEY", key, &[], None, ApiLimits::default())
+        ApiClient::new(address, "MY_KEY", key, &[], None, ApiLimits::default())
     }
 
     #[test]
     fn a_far_server_needs_a_key_and_the_variable_is_named() {
-        let failure = door("https://api.example.com/v1", Some(" \n")).unwrap_err();
+        let failure = client("https://api.example.com/v1", Some(" \n")).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Key);
         assert_eq!(
             failure.to_string(),
             "no key for https://api.example.com/v1: the variable `MY_KEY` is not set"
         );
-        assert!(door("http://localhost:11434/v1", None).is_ok());
+        assert!(client("http://localhost:11434/v1", None).is_ok());
     }
 
     #[test]
     fn what_cannot_be_a_key_is_not_repeated() {
         for value in ["sk-se\ncret", "sk-s\u{e9}cret", "two words"] {
-            let failure = door("https://api.example.com", Some(value)).unwrap_err();
+            let failure = client("https://api.example.com", Some(value)).unwrap_err();
             assert!(failure.message.contains("`MY_KEY`"), "{failure}");
             assert!(!format!("{failure:?}").contains("cret"), "{failure:?}");
         }
-        let door = door("https://api.example.com", Some("sk-secret\n")).unwrap();
-        assert!(!format!("{door:?}").contains("secret"), "{door:?}");
+        let client = client("https://api.example.com", Some("sk-secret\n")).unwrap();
+        assert!(!format!("{client:?}").contains("secret"), "{client:?}");
     }
 
     #[test]
     fn an_error_that_repeats_the_key_loses_it() {
-        let door = door("https://api.example.com", Some("sk-secret-1")).unwrap();
+        let client = client("https://api.example.com", Some("sk-secret-1")).unwrap();
         let said =
             serde_json::json!({"error": {"message": "no: sk-secret-1", "code": "sk-secret-1"}});
-        let failure = door.without_key(ApiFailure::refused(Some(401), "S", &said, ""));
+        let failure = client.without_key(ApiFailure::refused(Some(401), "S", &said, ""));
         assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
     }
 }
