@@ -17,8 +17,11 @@ use crate::guard::Finding;
 use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
 
+pub use build::{builder, fix};
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
+pub use plan::{plan, repair};
+pub use review::{reviewer, uat_generate};
 pub use tree::tree_summary;
 
 /// The limits of one part of a prompt: `logging.prompt_bytes_max` and `logging.tail_lines_max`.
@@ -170,34 +173,4 @@ pub struct Repair<'a> {
     /// All faults of the answer: JSON, schema, graph.
     pub faults: &'a [String],
     pub schema: Option<&'a str>,
-}
-
-/// The prompt of a first build.
-pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
-    build::build(facts, caps)
-}
-
-/// The prompt of a round that only fixes.
-pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
-    build::fix(facts, caps)
-}
-
-/// The prompt of a review.
-pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
-    review::review(facts, caps)
-}
-
-/// The prompt that asks for acceptance test cases.
-pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
-    review::uat_generate(facts, caps)
-}
-
-/// The prompt that asks for a plan.
-pub fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
-    plan::plan(facts, caps)
-}
-
-/// The prompt that asks for a corrected answer.
-pub fn repair(facts: &Repair<'_>, caps: Caps) -> String {
-    plan::repair(facts, caps)
 }

@@ -29,7 +29,7 @@ pub use prompt::{
     CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, StepPrompt, WorkflowPrompt,
     completion_prompt, step_prompt, workflow_prompt,
 };
-pub use result::{StepResult, StepStatus, StepUsage, dependencies, in_step_order};
+pub use result::{StepResult, StepStatus, StepUsage, dependencies};
 
 /// The only version of the format.
 pub const VERSION: u32 = 1;

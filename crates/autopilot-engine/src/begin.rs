@@ -16,12 +16,12 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, ReviewGateConfig, Warning};
+use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, Warning};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
-use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
@@ -378,11 +378,7 @@ pub fn limits(config: &Config) -> Limits {
         usd_max: config.budget.max_usd.map(Micros::from_usd),
         usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
         wall_max_ms: config.budget.max_wall.map(ms),
-        review: match config.gates.review {
-            ReviewGateConfig::Required => ReviewGate::Required,
-            ReviewGateConfig::Evidence => ReviewGate::Evidence,
-            ReviewGateConfig::Advisory => ReviewGate::Advisory,
-        },
+        review: config.gates.review,
         lanes: lanes.steps,
         agents: lanes.agents,
         ..Limits::default()

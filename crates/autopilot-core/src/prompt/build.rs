@@ -6,7 +6,8 @@ use crate::config::SkillPolicy;
 use crate::evidence::SeenCommand;
 use crate::guard::report;
 
-pub(super) fn build(facts: &Build<'_>, caps: Caps) -> String {
+/// The prompt of a first build.
+pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
     let mut text =
         String::from("You implement one task in the git repository in your working directory.\n");
     text.push_str(&task(facts, caps));
@@ -19,7 +20,8 @@ pub(super) fn build(facts: &Build<'_>, caps: Caps) -> String {
     text
 }
 
-pub(super) fn fix(facts: &Fix<'_>, caps: Caps) -> String {
+/// The prompt of a round that only fixes.
+pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
     let mut text = String::from(
         "Your work on one task was checked and is not done. Repair what is listed here and nothing \
          else, in the git repository in your working directory.\n",

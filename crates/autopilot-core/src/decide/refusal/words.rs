@@ -162,28 +162,10 @@ impl fmt::Display for Refusal {
 impl Deed {
     /// The verb of the ask, which is also its command.
     fn verb(self) -> &'static str {
-        match self {
-            Deed::Stop => "stop",
-            Deed::Resume => "resume",
-            Deed::Retry => "retry",
-            Deed::Continue => "continue",
-            Deed::Skip => "skip",
-            Deed::Approve => "approve",
-            Deed::Reject => "reject",
-            Deed::Change => "change",
-        }
+        self.row().0
     }
 
     fn participle(self) -> &'static str {
-        match self {
-            Deed::Stop => "stopped",
-            Deed::Resume => "resumed",
-            Deed::Retry => "retried",
-            Deed::Continue => "continued",
-            Deed::Skip => "skipped",
-            Deed::Approve => "approved",
-            Deed::Reject => "rejected",
-            Deed::Change => "changed",
-        }
+        self.row().1
     }
 }
