@@ -354,6 +354,31 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The outcome of work against which these reasons were found.
+    pub fn weighed(reasons: &[String]) -> Outcome {
+        if reasons.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed { why: reasons.join("; ") }
+        }
+    }
+
+    /// The reason why the work was found not good enough.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Outcome::Failed { why } => Some(why),
+            Outcome::Passed
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        }
+    }
+}
+
 /// The tree and the failure of a round, which the rails compare from round to round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundMark {

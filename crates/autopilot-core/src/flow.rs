@@ -4,6 +4,7 @@
 //! calls the gate of a pipeline; it names none of them.
 
 pub mod goal;
+pub mod merging;
 pub mod paired;
 pub mod plan;
 pub mod review;

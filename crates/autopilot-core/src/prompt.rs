@@ -12,6 +12,7 @@ mod tests;
 mod tree;
 
 use crate::config::{Logging, SkillPolicy};
+use crate::evidence::SeenCommand;
 use crate::guard::Finding;
 use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
@@ -40,24 +41,6 @@ impl Caps {
     }
 }
 
-/// A command that the controller ran, and its result.
-#[derive(Debug, Clone, Copy)]
-pub struct RanCommand<'a> {
-    /// The command's key: `tests`, `lint`, `format` or `uat`.
-    pub name: &'a str,
-    pub command: &'a str,
-    /// The exit code; `None` if the command was killed.
-    pub exit_code: Option<i32>,
-    pub output: &'a str,
-}
-
-impl RanCommand<'_> {
-    /// Whether the command succeeded.
-    pub fn passed(&self) -> bool {
-        self.exit_code == Some(0)
-    }
-}
-
 /// The planner's suggestions for a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PromptGuidance<'a> {
@@ -79,7 +62,7 @@ pub struct Build<'a> {
     /// The last review, in JSON.
     pub last_review: Option<&'a str>,
     /// The last results; only failed ones are shown.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     pub skills: SkillPolicy,
     /// Whether the agent may use the network.
     pub network: bool,
@@ -92,23 +75,23 @@ pub struct Fix<'a> {
     /// The findings of the guards.
     pub findings: &'a [Finding],
     /// The acceptance tests, if they ran.
-    pub uat: Option<RanCommand<'a>>,
+    pub uat: Option<&'a SeenCommand>,
     /// The acceptance test cases, in Markdown.
     pub uat_cases: Option<&'a str>,
     /// The sides and the `git status` of a merge that git could not do alone; its result is in the
     /// files.
     pub conflict: Option<&'a str>,
-    /// The failure after merging with other tasks.
-    pub together: Option<Together<'a>>,
+    /// The failure of a change that was proven alone, once it is merged with those of other tasks.
+    pub together: Option<FailedChecks<'a>>,
 }
 
-/// A change that was proven alone and fails once it is merged with those of other tasks.
+/// A result that failed the controller's own checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Together<'a> {
-    /// The failure in a few words.
+pub struct FailedChecks<'a> {
+    /// The failure in a few words: `tests failed with exit code 1`.
     pub why: &'a str,
-    /// The commands that ran on the merged result.
-    pub ran: &'a [RanCommand<'a>],
+    /// The commands that ran, with their output.
+    pub ran: &'a [SeenCommand],
 }
 
 /// The facts for the prompt of a review.
@@ -117,7 +100,7 @@ pub struct ReviewPrompt<'a> {
     pub task: &'a TaskSpec,
     pub diff: &'a str,
     /// The commands that the controller ran on the change.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     /// The builder's summary, in JSON.
     pub claimed: Option<&'a str>,
     /// The contradictions between the summary and what the controller saw.

@@ -69,8 +69,12 @@ fn claims(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
 }
 
 fn verdict(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
-    let failed: Vec<String> =
-        facts.validation.iter().filter(|ran| !ran.passed()).map(|ran| inline(ran.name)).collect();
+    let failed: Vec<String> = facts
+        .validation
+        .iter()
+        .filter(|ran| !ran.is_exit_zero())
+        .map(|ran| inline(&ran.name))
+        .collect();
     let mut text = String::from(
         "\n## Your verdict\n\n\
          - Judge whether the change meets every acceptance criterion, and whether it is correct and \
