@@ -114,9 +114,11 @@ pub struct OddLines {
     pub cut: u64,
 }
 
-/// The end of a process as the host saw it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The end of a process as the host saw it, and as the record of a call keeps it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ExitFacts {
+    #[serde(rename = "exit")]
     pub code: Option<i32>,
     pub signal: Option<i32>,
     /// The process was killed at the step's time limit.

@@ -20,6 +20,8 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::limit::ReviewGate;
+use crate::rows::rows;
 use crate::step::Step;
 use crate::task_file::CommandOverrides;
 use serde::{Deserialize, Serialize};
@@ -276,39 +278,31 @@ pub struct Safety {
 /// The points at which a run needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gates {
-    pub review: ReviewGateConfig,
+    pub review: ReviewGate,
     pub proof: ProofGate,
     pub human: HumanGate,
 }
 
-/// How much a review weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewGateConfig {
-    Required,
-    /// A request for changes blocks only if it cites evidence.
-    Evidence,
-    Advisory,
-}
-
+rows! {
 /// Whether a change has to turn a failing test green.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ProofGate {
-    Off,
-    RedGreen,
-}
+ProofGate -> &'static str {
+    Off: "off",
+    RedGreen: "red_green",
+}}
 
+rows! {
 /// The points at which a person has to approve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HumanGate {
-    None,
+HumanGate -> &'static str {
+    None: "none",
     /// The result waits for an approval before it leaves the repository.
-    Deferred,
+    Deferred: "deferred",
     /// The plan waits for an approval too.
-    Three,
-}
+    Three: "three",
+}}
 
 /// The limits on money, time and retries of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -329,15 +323,16 @@ pub struct SandboxConfig {
     pub write: Vec<String>,
 }
 
+rows! {
 /// The means by which the sandbox is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SandboxMode {
-    Auto,
-    Landlock,
-    Bwrap,
-    Off,
-}
+SandboxMode -> &'static str {
+    Auto: "auto",
+    Landlock: "landlock",
+    Bwrap: "bwrap",
+    Off: "off",
+}}
 
 /// The worktrees in which tasks are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -348,15 +343,16 @@ pub struct Worktrees {
     pub ports: u32,
 }
 
+rows! {
 /// Whether build caches (`target`, `node_modules`, `.venv`) survive from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeepWorktrees {
+KeepWorktrees -> &'static str {
     /// They survive for agents and not for test runs.
-    Auto,
-    Always,
-    Never,
-}
+    Auto: "auto",
+    Always: "always",
+    Never: "never",
+}}
 
 /// The merging of finished tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

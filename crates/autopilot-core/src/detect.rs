@@ -46,6 +46,11 @@ impl ProjectFacts {
         self.files.contains(name)
     }
 
+    /// The first of these files that is there.
+    fn first<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.has(name))
+    }
+
     fn has_ending(&self, ending: &str) -> bool {
         self.files.iter().any(|name| name.ends_with(ending))
     }
@@ -81,10 +86,10 @@ pub fn detect(facts: &ProjectFacts) -> Detected {
     let found = kind::found(facts);
     Detected {
         kinds: found.iter().map(|found| found.kind).collect(),
-        tests: joined(found.iter().filter_map(|found| found.commands.tests.as_ref())),
-        lint: joined(found.iter().filter_map(|found| found.commands.lint.as_ref())),
-        format: joined(found.iter().filter_map(|found| found.commands.format.as_ref())),
-        setup: joined(found.iter().filter_map(|found| found.commands.setup.as_ref())),
+        tests: joined(found.iter().filter_map(|found| found.tests.as_ref())),
+        lint: joined(found.iter().filter_map(|found| found.lint.as_ref())),
+        format: joined(found.iter().filter_map(|found| found.format.as_ref())),
+        setup: joined(found.iter().filter_map(|found| found.setup.as_ref())),
         copy: facts.ignored.iter().filter_map(|path| worth_copying(path)).take(COPY_MAX).collect(),
     }
 }

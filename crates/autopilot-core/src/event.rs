@@ -354,6 +354,31 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The outcome of work against which these reasons were found.
+    pub fn weighed(reasons: &[String]) -> Outcome {
+        if reasons.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed { why: reasons.join("; ") }
+        }
+    }
+
+    /// The reason why the work was found not good enough.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Outcome::Failed { why } => Some(why),
+            Outcome::Passed
+            | Outcome::Broke { .. }
+            | Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Revoked
+            | Outcome::Skipped { .. } => None,
+        }
+    }
+}
+
 /// The tree and the failure of a round, which the rails compare from round to round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundMark {
@@ -385,36 +410,27 @@ pub enum Skip {
 }
 
 /// The reason why a task failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Failure {
     /// The rounds are used up.
-    Rounds {
-        rounds: u32,
-    },
-    Rail {
-        rail: Rail,
-    },
+    #[error("did not converge in {rounds} iterations")]
+    Rounds { rounds: u32 },
+    #[error("stopped: {rail}")]
+    Rail { rail: Rail },
     /// A step broke more often than the limits allow.
-    Broke {
-        step: Step,
-        why: String,
-    },
-    Interrupted {
-        times: u32,
-    },
+    #[error("{step} broke: {why}")]
+    Broke { step: Step, why: String },
+    #[error("interrupted {times} times")]
+    Interrupted { times: u32 },
     /// The money of this task is used up; other tasks may have some left.
-    Money {
-        text: String,
-    },
+    #[error("{text}")]
+    Money { text: String },
     /// A stage without a way back said no.
-    Refused {
-        step: Step,
-        why: String,
-    },
-    Children {
-        failed: u32,
-    },
+    #[error("{step} failed: {why}")]
+    Refused { step: Step, why: String },
+    #[error("{failed} {} failed", if *failed == 1 { "task" } else { "tasks" })]
+    Children { failed: u32 },
 }
 
 impl Failure {
@@ -441,21 +457,6 @@ impl Failure {
             | Failure::Money { .. }
             | Failure::Refused { .. }
             | Failure::Children { .. } => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failure::Rounds { rounds } => write!(f, "did not converge in {rounds} iterations"),
-            Failure::Rail { rail } => write!(f, "stopped: {rail}"),
-            Failure::Broke { step, why } => write!(f, "{step} broke: {why}"),
-            Failure::Interrupted { times } => write!(f, "interrupted {times} times"),
-            Failure::Money { text } => f.write_str(text),
-            Failure::Refused { step, why } => write!(f, "{step} failed: {why}"),
-            Failure::Children { failed: 1 } => f.write_str("1 task failed"),
-            Failure::Children { failed } => write!(f, "{failed} tasks failed"),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! calls the gate of a pipeline; it names none of them.
 
 pub mod goal;
+pub mod merging;
 pub mod paired;
 pub mod plan;
 pub mod review;
@@ -130,9 +131,10 @@ impl PipelineRow {
 
 rows! {
 /// The name of a table of stages. Journals hold names, because they outlive the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 Pipeline -> PipelineRow {
+    #[default]
     OneTask: table(root::ONE_TASK),
     Queue: table(root::QUEUE),
     Plan: table(plan::PLAN),

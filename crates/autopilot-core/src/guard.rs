@@ -3,7 +3,6 @@
 //! The same change gives the same findings in the same order.
 
 mod conflict;
-pub mod diff;
 pub mod finding;
 pub mod path;
 mod repository;

@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A task's number in the run's tree, in the order of creation. The root is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct TaskId(pub u32);
 

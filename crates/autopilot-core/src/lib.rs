@@ -13,6 +13,7 @@ pub mod dag;
 pub mod decide;
 pub mod detect;
 pub mod event;
+pub mod evidence;
 pub mod fingerprint;
 pub mod flow;
 pub mod guard;

@@ -3,6 +3,7 @@
 
 use crate::config::WorkBy;
 use crate::id::Micros;
+use crate::rows::rows;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -58,18 +59,19 @@ pub struct Limits {
     pub agents: BTreeMap<String, Vec<String>>,
 }
 
+rows! {
 /// The power of a review to block a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReviewGate {
+ReviewGate -> &'static str {
     /// No change is merged without APPROVE.
-    Required,
+    Required: "required",
     /// Only a blocker or a major issue blocks, and only if it cites a failing check, an acceptance
     /// criterion or a line of the change.
-    Evidence,
+    Evidence: "evidence",
     /// A review never blocks.
-    Advisory,
-}
+    Advisory: "advisory",
+}}
 
 impl Limits {
     /// The number of retries of a step in one round.

@@ -4,6 +4,7 @@
 //! it is running.
 
 use crate::flow::Pipeline;
+use crate::rows::rows;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -66,41 +67,33 @@ pub enum When {
     On(Switch),
 }
 
-/// The settings that configuration and people may switch. The tables themselves are not configurable.
+rows! {
+/// The settings that configuration and people may switch, each with the reason why a stage is
+/// skipped while it is off. The tables themselves are not configurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
-    Baseline,
-    Review,
-    Uat,
-    Push,
+Switch -> &'static str {
+    Baseline: "nobody asked to check the base",
+    Review: "a person switched the review off",
+    Uat: "no `uat` command is configured",
+    Push: "nobody asked for a push",
     /// A pull request is opened or updated.
-    Pr,
+    Pr: "nobody asked for a pull request",
     /// A person approves the plan before its tasks start.
-    PlanGate,
+    PlanGate: "nobody asked to approve the plan",
     /// A person approves the result before it leaves the machine.
-    EndGate,
+    EndGate: "nobody asked to approve the result",
     /// A `tests` command is configured, with which the whole can be validated.
     #[serde(rename = "proof")]
-    HasTests,
+    HasTests: "no `tests` command is configured, so nothing was proven",
     /// Tasks that depend on a failed one are not started.
-    FailFast,
-}
+    FailFast: "nobody asked to skip the tasks that depend on a failure",
+}}
 
 impl Switch {
     /// The reason given for a stage that was skipped because the switch is off.
     pub fn why_off(self) -> &'static str {
-        match self {
-            Switch::Baseline => "nobody asked to check the base",
-            Switch::Review => "a person switched the review off",
-            Switch::Uat => "no `uat` command is configured",
-            Switch::Push => "nobody asked for a push",
-            Switch::Pr => "nobody asked for a pull request",
-            Switch::PlanGate => "nobody asked to approve the plan",
-            Switch::EndGate => "nobody asked to approve the result",
-            Switch::HasTests => "no `tests` command is configured, so nothing was proven",
-            Switch::FailFast => "nobody asked to skip the tasks that depend on a failure",
-        }
+        self.row()
     }
 }
 

@@ -12,12 +12,16 @@ mod tests;
 mod tree;
 
 use crate::config::{Logging, SkillPolicy};
+use crate::evidence::SeenCommand;
 use crate::guard::Finding;
 use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
 
+pub use build::{builder, fix};
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
+pub use plan::{plan, repair};
+pub use review::{reviewer, uat_generate};
 pub use tree::tree_summary;
 
 /// The limits of one part of a prompt: `logging.prompt_bytes_max` and `logging.tail_lines_max`.
@@ -34,24 +38,6 @@ impl Caps {
             prompt_bytes_max: usize::try_from(logging.prompt_bytes_max).unwrap_or(usize::MAX),
             tail_lines_max: logging.tail_lines_max as usize,
         }
-    }
-}
-
-/// A command that the controller ran, and its result.
-#[derive(Debug, Clone, Copy)]
-pub struct RanCommand<'a> {
-    /// The command's key: `tests`, `lint`, `format` or `uat`.
-    pub name: &'a str,
-    pub command: &'a str,
-    /// The exit code; `None` if the command was killed.
-    pub exit_code: Option<i32>,
-    pub output: &'a str,
-}
-
-impl RanCommand<'_> {
-    /// Whether the command succeeded.
-    pub fn passed(&self) -> bool {
-        self.exit_code == Some(0)
     }
 }
 
@@ -76,7 +62,7 @@ pub struct Build<'a> {
     /// The last review, in JSON.
     pub last_review: Option<&'a str>,
     /// The last results; only failed ones are shown.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     pub skills: SkillPolicy,
     /// Whether the agent may use the network.
     pub network: bool,
@@ -89,23 +75,23 @@ pub struct Fix<'a> {
     /// The findings of the guards.
     pub findings: &'a [Finding],
     /// The acceptance tests, if they ran.
-    pub uat: Option<RanCommand<'a>>,
+    pub uat: Option<&'a SeenCommand>,
     /// The acceptance test cases, in Markdown.
     pub uat_cases: Option<&'a str>,
     /// The sides and the `git status` of a merge that git could not do alone; its result is in the
     /// files.
     pub conflict: Option<&'a str>,
-    /// The failure after merging with other tasks.
-    pub together: Option<Together<'a>>,
+    /// The failure of a change that was proven alone, once it is merged with those of other tasks.
+    pub together: Option<FailedChecks<'a>>,
 }
 
-/// A change that was proven alone and fails once it is merged with those of other tasks.
+/// A result that failed the controller's own checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Together<'a> {
-    /// The failure in a few words.
+pub struct FailedChecks<'a> {
+    /// The failure in a few words: `tests failed with exit code 1`.
     pub why: &'a str,
-    /// The commands that ran on the merged result.
-    pub ran: &'a [RanCommand<'a>],
+    /// The commands that ran, with their output.
+    pub ran: &'a [SeenCommand],
 }
 
 /// The facts for the prompt of a review.
@@ -114,7 +100,7 @@ pub struct ReviewPrompt<'a> {
     pub task: &'a TaskSpec,
     pub diff: &'a str,
     /// The commands that the controller ran on the change.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     /// The builder's summary, in JSON.
     pub claimed: Option<&'a str>,
     /// The contradictions between the summary and what the controller saw.
@@ -187,34 +173,4 @@ pub struct Repair<'a> {
     /// All faults of the answer: JSON, schema, graph.
     pub faults: &'a [String],
     pub schema: Option<&'a str>,
-}
-
-/// The prompt of a first build.
-pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
-    build::build(facts, caps)
-}
-
-/// The prompt of a round that only fixes.
-pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
-    build::fix(facts, caps)
-}
-
-/// The prompt of a review.
-pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
-    review::review(facts, caps)
-}
-
-/// The prompt that asks for acceptance test cases.
-pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
-    review::uat_generate(facts, caps)
-}
-
-/// The prompt that asks for a plan.
-pub fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
-    plan::plan(facts, caps)
-}
-
-/// The prompt that asks for a corrected answer.
-pub fn repair(facts: &Repair<'_>, caps: Caps) -> String {
-    plan::repair(facts, caps)
 }

@@ -5,32 +5,21 @@ use crate::limit::Limits;
 use serde::{Deserialize, Serialize};
 
 /// The reason for which a task is stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "rail", rename_all = "snake_case")]
 pub enum Rail {
     /// The same failure occurred round after round.
+    #[error("the same failure {rounds} rounds in a row")]
     Sameness { rounds: u32 },
     /// A change that had failed before came back: A, B, A.
+    #[error("round {again} brought back the change that failed in round {first}")]
     Oscillation { first: u32, again: u32 },
     /// Several rounds changed nothing.
+    #[error("{rounds} rounds in a row changed nothing")]
     NoOp { rounds: u32 },
     /// The task has used all rounds of its life.
+    #[error("the task has used all its rounds ({rounds})")]
     Lifetime { rounds: u32 },
-}
-
-impl std::fmt::Display for Rail {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Rail::Sameness { rounds } => write!(f, "the same failure {rounds} rounds in a row"),
-            Rail::Oscillation { first, again } => {
-                write!(f, "round {again} brought back the change that failed in round {first}")
-            }
-            Rail::NoOp { rounds } => write!(f, "{rounds} rounds in a row changed nothing"),
-            Rail::Lifetime { rounds } => {
-                write!(f, "the task has used all its rounds ({rounds})")
-            }
-        }
-    }
 }
 
 /// Returns the first rail that the failed rounds so far have hit; the last mark is the newest

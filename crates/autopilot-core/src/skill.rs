@@ -9,6 +9,7 @@ mod used;
 
 use crate::config::Mode;
 use crate::config::yaml::{self, Value, YamlNode};
+use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
 pub use ask::{SkillRequest, asked, is_name};
@@ -27,26 +28,20 @@ pub const SKILLS_MAX: usize = 500;
 /// The name of the file that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// The folders in which skills are looked for, in a repository and in a home.
+rows! {
+/// The folders in which skills are looked for, with their paths in a repository and in a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Folder {
-    Claude,
-    Codex,
-    Agents,
-}
+Folder -> &'static str {
+    Claude: ".claude/skills",
+    Codex: ".codex/skills",
+    Agents: ".agents/skills",
+}}
 
 impl Folder {
-    /// All folders.
-    pub const ALL: [Folder; 3] = [Folder::Claude, Folder::Codex, Folder::Agents];
-
     /// The folder's path in a repository or a home.
     pub fn path(self) -> &'static str {
-        match self {
-            Folder::Claude => ".claude/skills",
-            Folder::Codex => ".codex/skills",
-            Folder::Agents => ".agents/skills",
-        }
+        self.row()
     }
 
     /// Whether an agent of this mode reads the folder by itself. Other agents are given the text.

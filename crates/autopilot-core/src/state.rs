@@ -100,7 +100,7 @@ pub struct Grant {
 }
 
 /// A task of the run, or the run itself as the root of all tasks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
     pub parent: Option<TaskId>,
@@ -148,13 +148,22 @@ pub struct Task {
 }
 
 /// The status of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "s", rename_all = "snake_case")]
 pub enum Status {
+    #[default]
     Open,
-    At { step: Step },
-    Running { step: Step, attempt: AttemptId },
-    Waiting { step: Step, until: Time },
+    At {
+        step: Step,
+    },
+    Running {
+        step: Step,
+        attempt: AttemptId,
+    },
+    Waiting {
+        step: Step,
+        until: Time,
+    },
     Settled(TaskEnd),
 }
 
@@ -385,6 +394,13 @@ impl Task {
         let place = |step: Step| self.pipeline.place(step);
         let children = self.pipeline.children().and_then(place);
         children.is_some() && self.step().and_then(place) > children
+    }
+
+    /// Whether a stage after the one of its children has a result in this round.
+    pub fn has_judged_its_children(&self) -> bool {
+        let stages = self.pipeline.stages().iter().rev();
+        let mut after = stages.take_while(|stage| !matches!(stage.work, Work::Children(..)));
+        after.any(|stage| self.shown(stage.step).is_some())
     }
 
     /// The result of a step in this round.

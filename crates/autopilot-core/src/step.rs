@@ -6,23 +6,20 @@
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
+rows! {
 /// The agent that does a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
-    Builder,
-    Reviewer,
-    Planner,
-}
+Role -> &'static str {
+    Builder: "builder",
+    Reviewer: "reviewer",
+    Planner: "planner",
+}}
 
 impl Role {
     /// The name of the configuration section for this agent.
     pub fn word(self) -> &'static str {
-        match self {
-            Role::Builder => "builder",
-            Role::Reviewer => "reviewer",
-            Role::Planner => "planner",
-        }
+        self.row()
     }
 }
 

@@ -24,12 +24,12 @@ pub use crate::plan::PlanFault;
 pub use carry::carry_summary;
 pub use check::check;
 pub use completion::{Assessed, Completion, assess, salvage};
-pub use past::{PastStep, StepBody};
+pub use past::{PastStep, StepBody, past_steps};
 pub use prompt::{
-    CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, Refuted, StepPrompt, WorkflowPrompt,
+    CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, StepPrompt, WorkflowPrompt,
     completion_prompt, step_prompt, workflow_prompt,
 };
-pub use result::{StepResult, StepStatus, StepUsage, dependencies, in_step_order};
+pub use result::{StepResult, StepStatus, StepUsage, dependencies};
 
 /// The only version of the format.
 pub const VERSION: u32 = 1;

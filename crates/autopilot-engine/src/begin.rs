@@ -8,24 +8,25 @@ mod settings;
 mod since;
 mod skill;
 
-pub use agent::{address_ready, check_agents};
+pub use agent::{AgentFault, address_ready, check_agents};
 pub use given::{check_plan, parse_plan};
-pub use out::{out_dir, prove_out, prove_out_of};
+pub use out::{OutFault, out_dir, prove_out, prove_out_of};
 pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, ReviewGateConfig, Warning};
+use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, Warning};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
-use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::limit::Limits;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
 use autopilot_host::file::{self, FileError};
+use autopilot_host::git::{UserRepo, run_branch};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,16 +96,16 @@ pub enum BeginError {
     EmptyQueue { dir: Utf8PathBuf, pattern: Option<String> },
     #[error("`{dir}` holds {found} task files, more than the {QUEUE_MAX} a queue may have")]
     QueueTooLong { dir: Utf8PathBuf, found: usize },
-    #[error("`{pattern}` is not a file name pattern: {reason}")]
-    Pattern { pattern: String, reason: String },
+    #[error("`{}` is not a file name pattern: {}", .0.glob().unwrap_or_default(), .0.kind())]
+    Pattern(globset::Error),
     #[error("{}", faults.join("\n"))]
     Settings { faults: Vec<String> },
     #[error("{}\nlooked in {}", faults.join("\n"), looked_in.join(", "))]
     Skill { faults: Vec<String>, looked_in: Vec<String> },
-    #[error("--out `{path}` can't be used: {reason}")]
-    Out { path: Utf8PathBuf, reason: String },
-    #[error("{role}: {reason}")]
-    Agent { role: &'static str, reason: String },
+    #[error("--out `{path}` can't be used")]
+    Out { path: Utf8PathBuf, source: OutFault },
+    #[error("{role}")]
+    Agent { role: &'static str, source: AgentFault },
 }
 
 fn pattern_words(pattern: &Option<String>) -> String {
@@ -229,17 +230,8 @@ pub fn is_task_name(name: &str) -> bool {
 
 fn queue_files(dir: &Utf8Path, pattern: Option<&str>) -> Result<Vec<Utf8PathBuf>, BeginError> {
     let unreadable = |source| FileError::Failed { what: "read", path: dir.into(), source };
-    let matcher = match pattern {
-        None => None,
-        Some(pattern) => Some(
-            globset::Glob::new(pattern)
-                .map_err(|error| BeginError::Pattern {
-                    pattern: pattern.to_owned(),
-                    reason: error.kind().to_string(),
-                })?
-                .compile_matcher(),
-        ),
-    };
+    let glob = pattern.map(globset::Glob::new).transpose().map_err(BeginError::Pattern)?;
+    let matcher = glob.map(|glob| glob.compile_matcher());
     let mut files = Vec::new();
     for entry in dir.read_dir_utf8().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.into_path();
@@ -269,20 +261,13 @@ pub struct PreparedRun {
     pub texts: Vec<String>,
 }
 
-/// The commit and branch names a run starts from.
-pub struct Base<'a> {
-    pub run: &'a str,
-    pub branch: String,
-    pub base_branch: &'a str,
-    pub base: &'a str,
-}
-
-/// Builds the first record of a run from its tasks, configuration and base commit.
+/// Builds the first record of a run from its id, tasks, configuration and base commit.
 pub fn prepare(
     tasks: &Tasks,
     request: &RunRequest,
     config: &Config,
-    base: Base<'_>,
+    run: &str,
+    repo: &UserRepo,
 ) -> PreparedRun {
     let mut texts = Vec::new();
     let mut keep = |text: String| {
@@ -290,36 +275,23 @@ pub fn prepare(
         texts.push(text);
         hash
     };
-    let entries = tasks
-        .specs
-        .iter()
-        .map(|spec| {
-            let body = keep(body_of(spec));
-            let has_uat = spec.commands.uat.is_some() || config.commands.uat.is_some();
-            TaskEntry {
-                name: spec.id.clone(),
-                title: spec.title.clone(),
-                source: spec.path.to_string(),
-                body,
-                // A queue runs in order; only a plan has dependencies.
-                depends_on: Vec::new(),
-                switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
-                paths: spec.allowed_paths.clone(),
-                ..TaskEntry::default()
-            }
-        })
-        .collect();
-    let whole = match &tasks.whole {
-        None => TaskEntry::default(),
-        Some(plan) => {
-            let has_uat = plan.spec.commands.uat.is_some() || config.commands.uat.is_some();
-            TaskEntry {
-                body: keep(serde_json::to_string(plan).unwrap_or_default()),
-                switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
-                ..TaskEntry::default()
-            }
-        }
+    let entry = |spec: &TaskSpec, body: String| {
+        let has_uat = spec.commands.uat.is_some() || config.commands.uat.is_some();
+        let switches = has_uat.then_some(Switch::Uat).into_iter().collect();
+        TaskEntry { body, switches, ..TaskEntry::default() }
     };
+    // A queue runs in order; only a plan has dependencies.
+    let task = |spec: &TaskSpec| TaskEntry {
+        name: spec.id.clone(),
+        title: spec.title.clone(),
+        source: spec.path.to_string(),
+        paths: spec.allowed_paths.clone(),
+        ..entry(spec, keep(body_of(spec)))
+    };
+    let entries = tasks.specs.iter().map(task).collect();
+    let whole = tasks.whole.as_ref().map_or_else(TaskEntry::default, |plan| {
+        entry(&plan.spec, keep(serde_json::to_string(plan).unwrap_or_default()))
+    });
     let plan = tasks.plan.clone().map(&mut keep);
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
@@ -332,14 +304,14 @@ pub fn prepare(
         }
     }
     let spec = RunSpec {
-        id: base.run.to_owned(),
+        id: run.to_owned(),
         flow: tasks.flow,
         title: tasks.title.clone(),
         source: tasks.source.clone(),
         started_by: request.started_by.clone(),
-        base_branch: base.base_branch.to_owned(),
-        base: base.base.to_owned(),
-        branch: base.branch,
+        base_branch: repo.base_branch.clone(),
+        base: repo.base_tip.to_string(),
+        branch: run_branch(run),
         switches,
         limits: request.limits.applied_to(&limits_of(config, tasks.flow)),
         config: pinned,
@@ -406,11 +378,7 @@ pub fn limits(config: &Config) -> Limits {
         usd_max: config.budget.max_usd.map(Micros::from_usd),
         usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
         wall_max_ms: config.budget.max_wall.map(ms),
-        review: match config.gates.review {
-            ReviewGateConfig::Required => ReviewGate::Required,
-            ReviewGateConfig::Evidence => ReviewGate::Evidence,
-            ReviewGateConfig::Advisory => ReviewGate::Advisory,
-        },
+        review: config.gates.review,
         lanes: lanes.steps,
         agents: lanes.agents,
         ..Limits::default()

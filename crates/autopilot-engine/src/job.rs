@@ -17,6 +17,7 @@ mod home;
 mod lend;
 mod mend;
 mod merge;
+pub mod opening;
 mod plan;
 mod process;
 mod pull_request;
@@ -40,20 +41,21 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
 
+use crate::begin::PlanBody;
 use crate::environment::Variables;
 use crate::feed::Sight;
 use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::replay::Player;
 use crate::signal::Teller;
-use crate::store::{StoreError, Texts, text};
+use crate::store::{self, StoreError, Texts, text};
 use autopilot_core::config::{AgentConfig, Config, Role};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::input::AttemptWord;
-use autopilot_core::plan::{PlanGuidance, TaskBody};
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -63,10 +65,10 @@ use autopilot_journal::SqliteReader;
 use autopilot_view as view;
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
+use workshop::blocking;
 
 /// Everything the jobs of a run share.
 pub struct Context {
@@ -90,11 +92,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// The redactor of the run.
-    pub fn redactor(&self) -> Arc<Redactor> {
-        Arc::clone(&self.redactor)
-    }
-
     /// Reads a text from the journal by its hash.
     pub fn text(&self, hash: &str) -> Result<String, StoreError> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,15 +100,9 @@ impl Context {
 }
 
 /// Tells a job that its result is no longer wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cancel {
     sender: Arc<watch::Sender<bool>>,
-}
-
-impl Default for Cancel {
-    fn default() -> Cancel {
-        Cancel { sender: Arc::new(watch::channel(false).0) }
-    }
 }
 
 impl Cancel {
@@ -133,52 +124,6 @@ impl Cancel {
     }
 }
 
-/// The result of validating the untouched base.
-#[derive(Clone, Debug, Default)]
-pub struct BaseFacts {
-    pub evidence: Option<String>,
-}
-
-/// The result of validating the untouched base, from the run's state.
-pub fn base_facts(state: &State) -> BaseFacts {
-    let shown = state.root().and_then(|root| root.last(Step::Preflight));
-    BaseFacts { evidence: shown.and_then(|shown| shown.facts.answer.clone()) }
-}
-
-/// The facts about the run's other tasks that a job needs.
-#[derive(Clone, Debug, Default)]
-pub struct Kin {
-    /// The name of the parent task, unless that is the run itself.
-    pub parent: String,
-    /// The specification of the run itself, if it has one.
-    pub whole: String,
-    /// The names a new task can't have, each with a word on its task. Only filled for jobs that add
-    /// tasks.
-    pub taken: BTreeMap<String, String>,
-    /// Finished workflow steps that matter to this one.
-    pub steps: Vec<autopilot_core::workflow::PastStep>,
-}
-
-/// Collects the facts about other tasks for one attempt.
-pub fn kin(state: &State, want: Want) -> Kin {
-    let task = state.task(want.task);
-    let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
-    let names = || {
-        let others = state.tasks.iter().filter(|task| task.parent.is_some());
-        others.map(|task| (task.name().to_owned(), view::task_word(task).to_owned())).collect()
-    };
-    let brings = task.stage().is_some_and(|stage| {
-        stage.step == Step::Plan
-            || [true, false].iter().any(|passed| stage.brings(*passed).is_some())
-    });
-    Kin {
-        parent: parent.unwrap_or_default(),
-        whole: state.root().map(|root| root.spec.body.clone()).unwrap_or_default(),
-        taken: if brings { names() } else { BTreeMap::new() },
-        steps: goal::past(state, want),
-    }
-}
-
 /// The number of workers that could spend money at the same time.
 fn workers(state: &State) -> u32 {
     let ready = u32::try_from(state.ready().count()).unwrap_or(u32::MAX);
@@ -192,24 +137,31 @@ pub struct Job {
     pub task: Task,
     /// The configuration of the agent for the step, with its fallbacks.
     pub agent: AgentConfig,
-    pub base: BaseFacts,
-    pub kin: Kin,
+    /// The name of the parent task, unless that is the run itself.
+    pub parent: String,
+    /// The hash of the results on the untouched base.
+    pub base_evidence: Option<String>,
     pub context: Arc<Context>,
     pub cancel: Cancel,
-    /// What the attempt's agents were seen doing.
-    pub deeds: Mutex<autopilot_core::skill::Deeds>,
+    pub seen: Mutex<AgentsSeen>,
     pub billing: Mutex<billing::Billing>,
     pub ears: Ears,
-    /// The number of messages a person sent to its agent.
-    pub told: AtomicU32,
-    /// The directories of the questions this attempt has asked.
-    pub execs: Mutex<Vec<Utf8PathBuf>>,
     /// Workers that are or could be busy, this one included.
     pub workers: u32,
     /// When the attempt started: the step's time limit covers everything it does.
     pub began: Instant,
     /// The time limit that a workflow set for this step.
     pub time_limit: std::sync::OnceLock<std::time::Duration>,
+}
+
+/// What was seen of an attempt's agents so far.
+#[derive(Debug, Default)]
+pub struct AgentsSeen {
+    pub deeds: autopilot_core::skill::Deeds,
+    /// The number of messages a person sent to them.
+    pub told: u32,
+    /// The directories of the questions they were asked.
+    pub execs: Vec<Utf8PathBuf>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -226,20 +178,20 @@ impl Job {
     ) -> Job {
         let task = state.task(want.task).clone();
         let role = want.step.role().unwrap_or(Role::Builder);
+        let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
+        let baseline = state.root().and_then(|root| root.last(Step::Preflight));
         Job {
             want,
             run: state.run.clone(),
             agent: context.config.agent_by(role, task.by(want.step)),
             task,
-            base: base_facts(state),
-            kin: kin(state, want),
+            parent: parent.unwrap_or_default(),
+            base_evidence: baseline.and_then(|shown| shown.facts.answer.clone()),
             context,
             cancel,
-            deeds: Default::default(),
+            seen: Mutex::default(),
             billing: Mutex::default(),
             ears: tokio::sync::Mutex::new(ears),
-            execs: Mutex::default(),
-            told: AtomicU32::new(0),
             workers: workers(state),
             began: Instant::now(),
             time_limit: std::sync::OnceLock::new(),
@@ -249,7 +201,8 @@ impl Job {
     /// Runs the attempt to its end and returns the word for the loop.
     pub async fn run(self) -> AttemptWord {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
-        let (name, step, cancel) = (self.name_in_recording(), self.want.step, self.cancel.clone());
+        let (name, step, cancel) =
+            (self.task.label().to_owned(), self.want.step, self.cancel.clone());
         player.began();
         let word = self.attempt().await;
         tokio::select! {
@@ -261,7 +214,7 @@ impl Job {
     }
 
     async fn attempt(mut self) -> AttemptWord {
-        let done = match self.look_at_whole().await {
+        let done = match self.look_at_whole() {
             Ok(()) => self.step_with_ports().await,
             Err(error) => Err(error),
         };
@@ -281,7 +234,7 @@ impl Job {
         self.leave_home();
         let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        match self.told.load(Ordering::Relaxed) {
+        match self.seen().told {
             0 => {}
             1 => facts.notes.push("a person sent its agent a message".to_owned()),
             times => facts.notes.push(format!("a person sent its agent {times} messages")),
@@ -293,11 +246,6 @@ impl Job {
         AttemptWord::Ended { outcome, facts: Box::new(facts) }
     }
 
-    /// The name of the task in a recording.
-    pub(super) fn name_in_recording(&self) -> String {
-        self.task.label().to_owned()
-    }
-
     async fn step_with_ports(&self) -> Result<Done, JobError> {
         let count = self.context.config.worktrees.ports;
         let _held = self.context.workshop.ports.lease(self.want.id, count)?;
@@ -305,13 +253,12 @@ impl Job {
     }
 
     /// For the run itself, the work under test is the tip of its branch.
-    async fn look_at_whole(&mut self) -> Result<(), JobError> {
+    fn look_at_whole(&mut self) -> Result<(), JobError> {
         if self.task.parent.is_some() || self.want.step == Step::Preflight {
             return Ok(());
         }
-        let tip = self.tip().await?;
-        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
-        let tree = workshop::blocking(move || hub.tree_of(&commit)).await?;
+        let tip = self.tip()?;
+        let tree = blocking(|| self.context.workshop.hub.tree_of(&tip))?;
         self.task.base = Some(self.run.base.clone());
         self.task.commit = Some(tip.to_string());
         self.task.tree = Some(tree.to_string());
@@ -322,7 +269,7 @@ impl Job {
         match self.want.step {
             Step::Preflight => self.preflight().await,
             Step::Plan => self.plan().await,
-            Step::Schedule => self.schedule().await,
+            Step::Schedule => self.schedule(),
             Step::Workflow => self.workflow().await,
             Step::WorkflowStep => self.workflow_step().await,
             Step::Completion => self.completion().await,
@@ -332,25 +279,47 @@ impl Job {
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
             Step::Merge => self.merge().await,
-            Step::Push => self.push().await,
-            Step::PullRequest => self.pull_request().await,
+            Step::Push => blocking(|| self.push()),
+            Step::PullRequest => blocking(|| self.pull_request()),
             Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
                 Err(JobError::NoJob { step: self.want.step })
             }
         }
     }
 
-    /// The task's specification as it was when the run started.
-    fn spec(&self) -> Result<TaskSpec, JobError> {
-        let body = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&body).map_err(JobError::Spec)
+    fn seen(&self) -> MutexGuard<'_, AgentsSeen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The planner's suggestions for the builder of the task.
-    fn guidance(&self) -> Result<PlanGuidance, JobError> {
-        let body = self.context.text(&self.task.spec.body)?;
-        let body: TaskBody = serde_json::from_str(&body).map_err(JobError::Spec)?;
-        Ok(body.guidance)
+    /// The state of the whole run by now. Reading it takes time in a large run, so it is only for
+    /// steps that ask about other tasks.
+    fn state(&self) -> Result<State, JobError> {
+        let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(store::load(&*history, &self.run.id)?)
+    }
+
+    /// The names that a new task can't have, each with a word on its task.
+    fn taken_names(&self) -> Result<BTreeMap<String, String>, JobError> {
+        let state = self.state()?;
+        let tasks = state.tasks.iter().filter(|task| task.parent.is_some());
+        let word = |task: &Task| (task.name().to_owned(), view::task_word(task).to_owned());
+        Ok(tasks.map(word).collect())
+    }
+
+    /// The task's specification as it was when the run started.
+    fn spec(&self) -> Result<TaskSpec, JobError> {
+        self.body(&self.task.spec.body)
+    }
+
+    /// Reads a specification by its hash, in the form in which it was kept.
+    fn body<T: serde::de::DeserializeOwned>(&self, hash: &str) -> Result<T, JobError> {
+        serde_json::from_str(&self.context.text(hash)?).map_err(JobError::Spec)
+    }
+
+    /// The specification of the whole run, with the text a person wrote.
+    fn whole(&self) -> Result<PlanBody, JobError> {
+        let missing = JobError::Internal("there is no run");
+        self.body(&self.state()?.root().ok_or(missing)?.spec.body)
     }
 
     fn clean(&self, text: &str) -> String {

@@ -7,7 +7,7 @@ mod recording;
 
 pub use decision::{Decisions, Difference, compare, decisions};
 pub use player::{Played, Player};
-pub use recording::{Recording, RecordingError};
+pub use recording::{RecordedEnds, RecordedTurns, Recording, RecordingError};
 
 /// The hidden command of Autopilot's binary that repeats an agent's recorded answer.
 pub const COMMAND: &str = "__replay";

@@ -165,9 +165,7 @@ pub fn open(
     let chosen = match found {
         Some(found) => {
             let is_replay = player.is_some();
-            let asked =
-                known_run::ResumeRequest { intent: &intent, place: &place, config, is_replay };
-            known_run::go_on(found, &journal, asked, notice)?
+            known_run::go_on(found, &journal, &intent, &place, config, is_replay, notice)?
         }
         None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
     };

@@ -42,30 +42,32 @@ pub fn load(history: &dyn JournalHistory, run: &str) -> Result<State, StoreError
         Some(snapshot) => serde_json::from_slice(&snapshot.body).unwrap_or_default(),
         None => State::default(),
     };
-    loop {
-        let batch = history.read(run, state.seq + 1, READ_MAX)?;
-        let last = batch.len() < READ_MAX;
-        for record in &batch {
-            state.apply_record(&decode(record)?);
-        }
-        if last {
-            return Ok(state);
-        }
-    }
+    each(history, run, state.seq + 1, |record| state.apply_record(&record))?;
+    Ok(state)
 }
 
 /// Every record of a run, oldest first.
 pub fn records(history: &dyn JournalHistory, run: &str) -> Result<Vec<Record>, StoreError> {
     let mut all = Vec::new();
+    each(history, run, 1, |record| all.push(record))?;
+    Ok(all)
+}
+
+/// Reads the records of a run from a number on, in order.
+fn each(
+    history: &dyn JournalHistory,
+    run: &str,
+    mut from: u64,
+    mut take: impl FnMut(Record),
+) -> Result<(), StoreError> {
     loop {
-        let from = all.last().map_or(1, |record: &Record| record.seq + 1);
         let batch = history.read(run, from, READ_MAX)?;
-        let last = batch.len() < READ_MAX;
         for record in &batch {
-            all.push(decode(record)?);
+            from = record.seq + 1;
+            take(decode(record)?);
         }
-        if last {
-            return Ok(all);
+        if batch.len() < READ_MAX {
+            return Ok(());
         }
     }
 }

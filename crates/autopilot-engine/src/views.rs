@@ -60,7 +60,7 @@ impl Views {
     pub fn of_run(context: &Arc<Context>) -> Views {
         Views {
             place: context.place.clone(),
-            redactor: context.redactor(),
+            redactor: Arc::clone(&context.redactor),
             dirty: true,
             written: None,
             noted: None,

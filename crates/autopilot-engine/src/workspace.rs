@@ -47,10 +47,10 @@ pub enum WorkspaceError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Lock(#[from] LockError),
-    #[error(
-        "`{path}` cannot be written: {reason}; free space or change its permissions, then try again"
-    )]
-    NotWritable { path: Utf8PathBuf, reason: String },
+    #[error("`{path}` cannot be written")]
+    NotWritable { path: Utf8PathBuf, source: std::io::Error },
+    #[error("`{path}` cannot be written: only {mb_free} MB are free")]
+    NoRoom { path: Utf8PathBuf, mb_free: u64 },
     #[error("`{path}` is a symbolic link; put a directory in its place, then try again")]
     Linked { path: Utf8PathBuf },
     #[error("no run `{0}` in this repository; `autopilot runs` lists them")]

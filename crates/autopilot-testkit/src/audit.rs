@@ -233,7 +233,7 @@ impl Audit {
     pub fn merged(&mut self, git: &Git) {
         let Some(last) = git.merges.last().cloned() else { return };
         let times = git.merges.iter().filter(|merge| merge.task == last.task).count();
-        // Whoever goes on with a step has what comes of it merged as well.
+        // Whoever continues a step has what comes of it merged as well.
         let asked = self.books.tasks[last.task.index()].continued as usize;
         self.check(times <= 1 + asked, || format!("I2: {} was merged {times} times", last.task));
         if let Err(what) = self.books.is_proven(last.task, &last.tree) {

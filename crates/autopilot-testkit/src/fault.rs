@@ -55,7 +55,7 @@ pub enum Fault {
     Outage,
     /// A model is not known for a time.
     Model,
-    /// A person goes on with the session of a step.
+    /// A person continues the session of a step.
     Continue,
     /// A person asks for what can never be done.
     Nonsense,

@@ -3,7 +3,6 @@
 
 use super::{count, duration, one_line};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
-use autopilot_core::limit::ReviewGate;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
@@ -89,11 +88,7 @@ pub(super) fn waived(task: &Task, state: &State) -> Vec<String> {
     }
     let verdict = task.last(Step::Review).and_then(|shown| shown.facts.verdict());
     if verdict == Some(Verdict::RequestChanges) && skipped(Step::Review).is_none() {
-        let gate = match state.run.limits.review {
-            ReviewGate::Required => "required",
-            ReviewGate::Evidence => "evidence",
-            ReviewGate::Advisory => "advisory",
-        };
+        let gate = state.run.limits.review.row();
         waived.push(format!("verdict REQUEST_CHANGES overruled (gates.review: {gate})"));
     }
     waived

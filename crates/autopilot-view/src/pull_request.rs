@@ -12,6 +12,7 @@ use super::notes::waived;
 use super::wording::review_word;
 use super::{count, duration, failure, leaves, task_word};
 use autopilot_core::event::Outcome;
+use autopilot_core::evidence::SeenCommand;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
@@ -39,17 +40,9 @@ pub struct PullRequestFacts<'a> {
     /// The goal in the words of the user.
     pub goal: &'a str,
     /// The commands that the controller ran for a step.
-    pub checks: BTreeMap<(TaskId, Step), Vec<ShownCheck>>,
+    pub checks: BTreeMap<(TaskId, Step), Vec<SeenCommand>>,
     /// The agents whose cost is not known.
     pub unpriced: &'a [String],
-}
-
-/// A command of the controller, with its exit code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownCheck {
-    pub name: String,
-    pub command: String,
-    pub exit: Option<i32>,
 }
 
 /// The title and body of a pull request.
@@ -169,8 +162,8 @@ fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
             (_, None) => "no result".to_owned(),
         },
         Some(checks) => {
-            let one = |check: &ShownCheck| {
-                format!("{} {}", code(&cut(&check.command, CELL_CHARS_MAX)), exit(check.exit))
+            let one = |check: &SeenCommand| {
+                format!("{} {}", code(&cut(&check.command, CELL_CHARS_MAX)), exit(check.exit_code))
             };
             checks.iter().map(one).collect::<Vec<_>>().join("<br>")
         }

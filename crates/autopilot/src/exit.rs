@@ -1,7 +1,7 @@
 //! How a failed command ends: the message with its causes, the hints, and the exit code.
 
 use crate::terminal;
-use autopilot_engine::begin::BeginError;
+use autopilot_engine::begin::{BeginError, OutFault};
 use autopilot_engine::cause::chain;
 use autopilot_engine::run_process::RunProcessError;
 use autopilot_engine::shell::ShellError;
@@ -138,10 +138,13 @@ impl From<WorkspaceError> for CommandFailure {
                     CommandFailure::failed(error)
                 }
             },
-            WorkspaceError::Git(_)
-            | WorkspaceError::Store(_)
-            | WorkspaceError::Lock(_)
-            | WorkspaceError::NotWritable { .. } => CommandFailure::failed(error),
+            WorkspaceError::NotWritable { .. } | WorkspaceError::NoRoom { .. } => {
+                CommandFailure::failed(error)
+                    .hint("free space or change its permissions, then try again")
+            }
+            WorkspaceError::Git(_) | WorkspaceError::Store(_) | WorkspaceError::Lock(_) => {
+                CommandFailure::failed(error)
+            }
         }
     }
 }
@@ -210,6 +213,9 @@ impl From<BeginError> for CommandFailure {
                  so with `skills: []` in its front matter",
             ),
             BeginError::Refused { .. } => CommandFailure::failed(error),
+            BeginError::Out { source: OutFault::NotWritable(_), .. } => {
+                CommandFailure::usage(error).hint("make it writable, then try again")
+            }
             BeginError::Unreadable { .. }
             | BeginError::TaskFile { .. }
             | BeginError::PlanInQueue { .. }

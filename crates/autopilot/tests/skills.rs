@@ -397,10 +397,12 @@ fn a_dry_run_shows_the_prompt_as_it_would_be() {
     add(&stage, ".agents", "tdd");
     asks(&stage, "Use the tdd skill.");
     stage.agents(&[BUILDS, APPROVES]);
-    stage
-        .run(&["run", "tasks/say-done.md", "--dry-run"])
-        .expect(0)
-        .says(&["BODY OF tdd", "## Available skills"]);
+    let told = stage.run(&["run", "tasks/say-done.md", "--dry-run"]).expect(0);
+    let told = told.says(&["BODY OF tdd", "## Available skills"]);
+    let shown = told.out.split("prompt of the first build:\n").nth(1).unwrap().to_owned();
+    stage.run_task().expect(0);
+    let sent = prompt(&stage, "say-done-build");
+    assert!(shown.starts_with(sent.trim_end()), "{shown}\n---\n{sent}");
 }
 
 /// A model that does the one task and reports these skills.

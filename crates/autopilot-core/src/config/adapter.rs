@@ -13,8 +13,6 @@ pub const AGENTS_MAX: usize = 64;
 /// The longest name of an agent.
 pub const AGENT_NAME_CHARS_MAX: usize = 64;
 
-const ROLES: [(&str, Role); 3] =
-    [("builder", Role::Builder), ("reviewer", Role::Reviewer), ("planner", Role::Planner)];
 const KINDS: [(&str, Mode); 2] = [("claude", Mode::ClaudeCodeCli), ("codex", Mode::CodexCli)];
 
 /// The agent and the model that a task names for its work, in place of the default ones.
@@ -104,8 +102,8 @@ impl Config {
     /// The agent of a name: a role's, one that the user named, or the first of a kind that a role
     /// uses, else that kind without settings. The agent has the tools to change files.
     pub fn adapter(&self, name: &str) -> Option<AgentConfig> {
-        let mut agent = match ROLES.iter().find(|(role, _)| *role == name) {
-            Some((_, role)) => self.agent(*role).clone(),
+        let mut agent = match Role::ALL.into_iter().find(|role| role.word() == name) {
+            Some(role) => self.agent(role).clone(),
             None => match self.agents.get(name) {
                 Some(agent) => agent.clone(),
                 None => self.of_kind(KINDS.iter().find(|(kind, _)| *kind == name)?.1),
@@ -139,10 +137,10 @@ impl Config {
         if let Some(name) = &options.adapter {
             let unknown = || UnknownAdapter { name: name.clone(), known: self.adapters() };
             let agent = self.adapter(name).ok_or_else(unknown)?;
-            ROLES.iter().for_each(|(_, role)| *config.agent_mut(*role) = agent.clone());
+            Role::ALL.into_iter().for_each(|role| *config.agent_mut(role) = agent.clone());
         }
         if let Some(model) = &options.model {
-            for (_, role) in ROLES {
+            for role in Role::ALL {
                 let agent = config.agent(role).with_model(model);
                 *config.agent_mut(role) = agent;
             }
@@ -178,14 +176,13 @@ impl Config {
     }
 
     fn of_roles(&self) -> impl Iterator<Item = &AgentConfig> {
-        ROLES.into_iter().flat_map(|(_, role)| self.candidates(role))
+        Role::ALL.into_iter().flat_map(|role| self.candidates(role))
     }
 }
 
 /// The names that a user cannot give to an agent.
 pub(super) fn reserved() -> impl Iterator<Item = &'static str> {
-    let roles = ROLES.into_iter().map(|(name, _)| name);
-    roles.chain(KINDS.into_iter().map(|(name, _)| name))
+    Role::ALL.map(Role::word).into_iter().chain(KINDS.into_iter().map(|(name, _)| name))
 }
 
 #[cfg(test)]

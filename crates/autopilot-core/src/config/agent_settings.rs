@@ -30,7 +30,7 @@ impl Mode {
 }
 
 /// One agent and its settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentConfig {
     pub mode: Mode,
     pub command: Option<String>,
@@ -82,16 +82,17 @@ pub const API_KEY_ENV: &str = "OPENAI_API_KEY";
 /// The number of fallbacks of one agent; more are a mistake.
 pub const FALLBACK_MAX: usize = 8;
 
+rows! {
 /// The APIs of OpenAI-compatible servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Api {
+Api -> &'static str {
     /// Responses, or Chat Completions if the server does not know Responses.
     #[default]
-    Auto,
-    Responses,
-    Chat,
-}
+    Auto: "auto",
+    Responses: "responses",
+    Chat: "chat",
+}}
 
 /// An MCP server that an agent gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +110,7 @@ pub enum McpServer {
 }
 
 /// The rules on skills, MCP servers and sub-agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillPolicy {
     pub detect_skills: bool,
     pub allow_upscale: bool,

@@ -9,10 +9,8 @@ impl Config {
     pub fn with_models_of(&self, other: &Config) -> (Config, Vec<String>) {
         let mut config = self.clone();
         let mut changes = Vec::new();
-        for (role, name) in
-            [(Role::Builder, "builder"), (Role::Reviewer, "reviewer"), (Role::Planner, "planner")]
-        {
-            amend_all(config.agent_mut(role), other.agent(role), name, &mut changes);
+        for role in Role::ALL {
+            amend_all(config.agent_mut(role), other.agent(role), role.word(), &mut changes);
         }
         for (name, agent) in &mut config.agents {
             if let Some(wanted) = other.adapter(name) {

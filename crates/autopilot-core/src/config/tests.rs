@@ -46,7 +46,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(config.builder.skill_policy.max_subagents, 4);
     assert_eq!((config.reviewer.mode, config.planner.mode), (Mode::CodexCli, Mode::CodexCli));
     assert_eq!(config.reviewer.schema_path.as_deref(), Some(".autopilot/review_schema.json"));
-    assert_eq!(config.gates.review, ReviewGateConfig::Required);
+    assert_eq!(config.gates.review, ReviewGate::Required);
     assert_eq!(config.budget.max_wait_quota, Duration::from_secs(21_600));
     assert_eq!((config.budget.retries, config.budget.interruptions), (8, 20));
     assert_eq!(config.logging.redact_patterns.len(), 2);

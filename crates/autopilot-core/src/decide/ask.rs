@@ -121,16 +121,21 @@ impl RecordDraft<'_> {
         self.drop_unbegun(parent);
     }
 
-    /// The stage at which a task continues that lost its last round and has no tasks for the next:
-    /// the lost round is not judged again, the next one starts.
+    /// The stage at which a task continues that lost its last round and has no tasks for the next.
     fn after_its_last_round(&self, task: TaskId) -> Option<usize> {
+        let has_next = self.round_with_tasks(task).0 > self.state.task(task).round;
+        self.after_a_lost_round(task).filter(|_| !has_next)
+    }
+
+    /// The stage at which the next round of a task starts, if the limits of the loop ended the task:
+    /// its last round is lost and is not repeated.
+    pub(super) fn after_a_lost_round(&self, task: TaskId) -> Option<usize> {
         let now = self.state.task(task);
         let is_lost = match now.end() {
             Some(TaskEnd::Failed { why }) => why.is_no_convergence(),
             Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) | None => false,
         };
-        let has_next = self.round_with_tasks(task).0 > now.round;
-        now.pipeline.place(now.pipeline.next().filter(|_| is_lost && !has_next)?)
+        now.pipeline.place(now.pipeline.next().filter(|_| is_lost)?)
     }
 
     fn skip(&mut self, task: TaskId) {

@@ -46,8 +46,7 @@ impl RecordDraft<'_> {
         let above = self.state.task(parent);
         let is_of_this_round = now.of_round == above.round;
         if above.is_settled() {
-            self.emit(Event::TaskReopened { task: parent });
-            self.stand_at_tasks(parent);
+            self.reopen_around(parent);
         } else if above.is_past_children() {
             // The validation of the whole no longer holds once this change is in.
             self.wake(parent);
@@ -58,15 +57,27 @@ impl RecordDraft<'_> {
         }
     }
 
+    /// Re-opens the task around a step, so that its round is judged again. A round that had neither
+    /// tasks nor a judgement continues where tasks are made; if it is lost, the next round does.
+    fn reopen_around(&mut self, task: TaskId) {
+        let now = self.state.task(task);
+        let next = self.after_a_lost_round(task).map(|place| (place, now.round + 1));
+        let has_results = self.has_tasks_of(task, now.round) || now.has_judged_its_children();
+        self.emit(Event::TaskReopened { task });
+        match next {
+            _ if has_results => self.stand_at_tasks(task),
+            Some((place, round)) => self.enter(task, place, round),
+            None => self.reenter(task),
+        }
+    }
+
     /// Moves a task to the stage of its children, without advancing from there.
     fn stand_at_tasks(&mut self, task: TaskId) {
         self.drop_unbegun(task);
         let now = self.state.task(task);
-        let (round, has_tasks) = (now.round, self.has_tasks_of(task, now.round));
-        match now.pipeline.children().filter(|_| has_tasks) {
-            Some(step) => self.emit(Event::TaskMoved { task, step, round }),
-            // The round has no tasks yet: continue where they are made.
-            None => self.reenter(task),
+        if let Some(step) = now.pipeline.children() {
+            let round = now.round;
+            self.emit(Event::TaskMoved { task, step, round });
         }
     }
 

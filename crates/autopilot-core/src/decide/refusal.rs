@@ -20,6 +20,7 @@ use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, Input};
 use crate::limit::Limits;
 use crate::pipeline::Work;
+use crate::rows::rows;
 use crate::state::{State, Status, Task};
 use serde::{Deserialize, Serialize};
 
@@ -35,21 +36,22 @@ pub struct Refusal {
     pub why: Hindrance,
 }
 
-/// The kind of an ask.
+rows! {
+/// The kind of an ask, with its verb and the participle of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
-    Stop,
-    Pause,
-    Resume,
-    Unpause,
-    Retry,
-    Continue,
-    Skip,
-    Approve,
-    Reject,
-    Change,
-}
+Deed -> (&'static str, &'static str) {
+    Stop: ("stop", "stopped"),
+    Pause: ("pause", "paused"),
+    Resume: ("resume", "resumed"),
+    Unpause: ("unpause", "unpaused"),
+    Retry: ("retry", "retried"),
+    Continue: ("continue", "continued"),
+    Skip: ("skip", "skipped"),
+    Approve: ("approve", "approved"),
+    Reject: ("reject", "rejected"),
+    Change: ("change", "changed"),
+}}
 
 /// The reason why an ask is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

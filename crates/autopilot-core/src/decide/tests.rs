@@ -112,7 +112,7 @@ impl RuleStory {
         self.end("run", Step::Completion, outcome, facts);
     }
 
-    pub fn goes_on_with(&mut self, name: &str, prompt: &str) -> bool {
+    pub fn continues(&mut self, name: &str, prompt: &str) -> bool {
         let ask = words(name, prompt);
         let changed = self.ask(ask.clone());
         assert!(!self.ask(ask), "asked twice it changes something twice");

@@ -29,20 +29,27 @@ pub enum ProjectKind {
     Make,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct ProposedCommands {
+/// A kind of project that was recognized, and the commands that it proposes.
+#[derive(Debug)]
+pub(super) struct FoundKind {
+    pub(super) kind: ProjectKind,
     pub(super) tests: Option<Proposal>,
     pub(super) lint: Option<Proposal>,
     pub(super) format: Option<Proposal>,
     pub(super) setup: Option<Proposal>,
 }
 
-pub(super) struct FoundKind {
-    pub(super) kind: ProjectKind,
-    pub(super) commands: ProposedCommands,
-}
+impl FoundKind {
+    /// A kind that proposes nothing yet.
+    pub(super) fn new(kind: ProjectKind) -> FoundKind {
+        FoundKind { kind, tests: None, lint: None, format: None, setup: None }
+    }
 
-type Read = fn(&ProjectFacts) -> Option<(ProjectKind, ProposedCommands)>;
+    /// A kind that proposes a test command and nothing else.
+    fn with_tests(kind: ProjectKind, command: &str, why: &str) -> FoundKind {
+        FoundKind { tests: propose(command, why), ..FoundKind::new(kind) }
+    }
+}
 
 pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
     Some(Proposal { value: value.to_owned(), why: why.to_owned() })
@@ -51,7 +58,7 @@ pub(super) fn propose(value: &str, why: &str) -> Option<Proposal> {
 /// The kinds found in a repository. Make comes last and only proposes when nothing else does: its
 /// targets usually call the others.
 pub(super) fn found(facts: &ProjectFacts) -> Vec<FoundKind> {
-    const READERS: &[Read] = &[
+    const READERS: &[fn(&ProjectFacts) -> Option<FoundKind>] = &[
         cargo,
         node::read,
         deno,
@@ -65,171 +72,145 @@ pub(super) fn found(facts: &ProjectFacts) -> Vec<FoundKind> {
         ruby,
         composer,
     ];
-    let read = |read: &Read| read(facts).map(|(kind, commands)| FoundKind { kind, commands });
-    let mut all: Vec<FoundKind> = READERS.iter().filter_map(read).collect();
-    if let Some((kind, commands)) = make(facts) {
-        let spoken_for = all.iter().any(|found| found.commands.tests.is_some());
-        let commands = if spoken_for { ProposedCommands::default() } else { commands };
-        all.push(FoundKind { kind, commands });
+    let mut all: Vec<FoundKind> = READERS.iter().filter_map(|read| read(facts)).collect();
+    if let Some(make) = make(facts) {
+        let spoken_for = all.iter().any(|found| found.tests.is_some());
+        all.push(if spoken_for { FoundKind::new(make.kind) } else { make });
     }
     all
 }
 
-fn cargo(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("Cargo.toml").then(|| {
-        let why = "Cargo.toml";
-        let commands = ProposedCommands {
-            tests: propose("cargo test --workspace", why),
-            lint: propose("cargo clippy --workspace --all-targets -- -D warnings", why),
-            format: propose("cargo fmt --check", why),
-            setup: None,
-        };
-        (ProjectKind::Cargo, commands)
+fn cargo(facts: &ProjectFacts) -> Option<FoundKind> {
+    let why = facts.first(&["Cargo.toml"])?;
+    Some(FoundKind {
+        kind: ProjectKind::Cargo,
+        tests: propose("cargo test --workspace", why),
+        lint: propose("cargo clippy --workspace --all-targets -- -D warnings", why),
+        format: propose("cargo fmt --check", why),
+        setup: None,
     })
 }
 
-fn deno(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    let name = ["deno.json", "deno.jsonc"].into_iter().find(|name| facts.has(name))?;
+fn deno(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["deno.json", "deno.jsonc"])?;
     let task = facts.content(name).contains("\"test\"");
-    let commands = ProposedCommands {
+    Some(FoundKind {
+        kind: ProjectKind::Deno,
         tests: propose(if task { "deno task test" } else { "deno test" }, name),
         lint: propose("deno lint", name),
         format: propose("deno fmt --check", name),
         setup: None,
-    };
-    Some((ProjectKind::Deno, commands))
-}
-
-fn go(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("go.mod").then(|| {
-        let linter = [".golangci.yml", ".golangci.yaml", ".golangci.toml"];
-        let lint = match linter.into_iter().find(|name| facts.has(name)) {
-            Some(name) => propose("golangci-lint run", name),
-            None => propose("go vet ./...", "go.mod"),
-        };
-        let format = propose("test -z \"$(gofmt -l .)\"", "go.mod");
-        let tests = propose("go test ./...", "go.mod");
-        (ProjectKind::Go, ProposedCommands { tests, lint, format, setup: None })
     })
 }
 
-fn gradle(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    let name = ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]
-        .into_iter()
-        .find(|name| facts.has(name))?;
+fn go(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["go.mod"])?;
+    let linter = facts.first(&[".golangci.yml", ".golangci.yaml", ".golangci.toml"]);
+    Some(FoundKind {
+        kind: ProjectKind::Go,
+        tests: propose("go test ./...", name),
+        lint: match linter {
+            Some(linter) => propose("golangci-lint run", linter),
+            None => propose("go vet ./...", name),
+        },
+        format: propose("test -z \"$(gofmt -l .)\"", name),
+        setup: None,
+    })
+}
+
+fn gradle(facts: &ProjectFacts) -> Option<FoundKind> {
+    let names = ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
+    let name = facts.first(&names)?;
     let command = if facts.has("gradlew") { "./gradlew test" } else { "gradle test" };
-    Some((
-        ProjectKind::Gradle,
-        ProposedCommands { tests: propose(command, name), ..ProposedCommands::default() },
-    ))
+    Some(FoundKind::with_tests(ProjectKind::Gradle, command, name))
 }
 
-fn maven(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("pom.xml").then(|| {
-        let command = if facts.has("mvnw") { "./mvnw -B test" } else { "mvn -B test" };
-        (
-            ProjectKind::Maven,
-            ProposedCommands { tests: propose(command, "pom.xml"), ..ProposedCommands::default() },
-        )
-    })
+fn maven(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["pom.xml"])?;
+    let command = if facts.has("mvnw") { "./mvnw -B test" } else { "mvn -B test" };
+    Some(FoundKind::with_tests(ProjectKind::Maven, command, name))
 }
 
-fn cmake(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("CMakeLists.txt").then(|| {
-        let command = "cmake -S . -B build && cmake --build build && \
-                       ctest --test-dir build --output-on-failure";
-        (
-            ProjectKind::Cmake,
-            ProposedCommands {
-                tests: propose(command, "CMakeLists.txt"),
-                ..ProposedCommands::default()
-            },
-        )
-    })
+fn cmake(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["CMakeLists.txt"])?;
+    let command = "cmake -S . -B build && cmake --build build && \
+                   ctest --test-dir build --output-on-failure";
+    Some(FoundKind::with_tests(ProjectKind::Cmake, command, name))
 }
 
-fn dotnet(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    let ending =
-        [".sln", ".slnx", ".csproj", ".fsproj"].into_iter().find(|e| facts.has_ending(e))?;
-    let why = format!("a {ending} file");
-    let commands = ProposedCommands {
+fn dotnet(facts: &ProjectFacts) -> Option<FoundKind> {
+    let endings = [".sln", ".slnx", ".csproj", ".fsproj"];
+    let why = format!("a {} file", endings.into_iter().find(|e| facts.has_ending(e))?);
+    Some(FoundKind {
+        kind: ProjectKind::Dotnet,
         tests: propose("dotnet test", &why),
+        lint: None,
         format: propose("dotnet format --verify-no-changes", &why),
         setup: propose("dotnet restore", &why),
-        lint: None,
-    };
-    Some((ProjectKind::Dotnet, commands))
-}
-
-fn mix(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("mix.exs").then(|| {
-        let credo = facts.has(".credo.exs");
-        let commands = ProposedCommands {
-            tests: propose("mix test", "mix.exs"),
-            lint: credo.then(|| propose("mix credo", ".credo.exs")).flatten(),
-            format: propose("mix format --check-formatted", "mix.exs"),
-            setup: propose("mix deps.get", "mix.exs"),
-        };
-        (ProjectKind::Mix, commands)
     })
 }
 
-fn ruby(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    let gems = facts.has("Gemfile");
-    let rake = facts.has("Rakefile");
+fn mix(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["mix.exs"])?;
+    Some(FoundKind {
+        kind: ProjectKind::Mix,
+        tests: propose("mix test", name),
+        lint: facts.first(&[".credo.exs"]).and_then(|credo| propose("mix credo", credo)),
+        format: propose("mix format --check-formatted", name),
+        setup: propose("mix deps.get", name),
+    })
+}
+
+fn ruby(facts: &ProjectFacts) -> Option<FoundKind> {
+    let gems = facts.first(&["Gemfile"]);
+    let rake = facts.first(&["Rakefile"]);
+    gems.or(rake)?;
     let rspec =
         facts.has(".rspec") || facts.has("spec/") || facts.content("Gemfile").contains("rspec");
-    if !gems && !rake {
-        return None;
-    }
-    let exec = if gems { "bundle exec " } else { "" };
-    let tests = match (rspec, rake) {
-        (true, _) => propose(&format!("{exec}rspec"), "RSpec in the project"),
-        (false, true) => propose(&format!("{exec}rake test"), "Rakefile"),
-        (false, false) => None,
-    };
-    let rubocop = facts.has(".rubocop.yml");
-    let commands = ProposedCommands {
-        tests,
-        lint: rubocop.then(|| propose(&format!("{exec}rubocop"), ".rubocop.yml")).flatten(),
-        format: None,
-        setup: gems.then(|| propose("bundle install", "Gemfile")).flatten(),
-    };
-    Some((ProjectKind::Ruby, commands))
-}
-
-fn composer(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    facts.has("composer.json").then(|| {
-        let scripted = node::script(facts.content("composer.json"), "test").is_some();
-        let phpunit = ["phpunit.xml", "phpunit.xml.dist"].into_iter().find(|name| facts.has(name));
-        let tests = match (scripted, phpunit) {
-            (true, _) => propose("composer test", "the test script in composer.json"),
-            (false, Some(name)) => propose("vendor/bin/phpunit", name),
+    let exec = if gems.is_some() { "bundle exec " } else { "" };
+    Some(FoundKind {
+        kind: ProjectKind::Ruby,
+        tests: match (rspec, rake) {
+            (true, _) => propose(&format!("{exec}rspec"), "RSpec in the project"),
+            (false, Some(rake)) => propose(&format!("{exec}rake test"), rake),
             (false, None) => None,
-        };
-        let setup = propose("composer install --no-interaction", "composer.json");
-        (ProjectKind::Composer, ProposedCommands { tests, setup, ..ProposedCommands::default() })
+        },
+        lint: facts
+            .first(&[".rubocop.yml"])
+            .and_then(|name| propose(&format!("{exec}rubocop"), name)),
+        format: None,
+        setup: gems.and_then(|gems| propose("bundle install", gems)),
     })
 }
 
-fn make(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    let name = ["Makefile", "makefile", "GNUmakefile"].into_iter().find(|name| facts.has(name))?;
-    let text = facts.content(name);
+fn composer(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["composer.json"])?;
+    let scripted = node::script(facts.content(name), "test").is_some();
+    Some(FoundKind {
+        tests: match (scripted, facts.first(&["phpunit.xml", "phpunit.xml.dist"])) {
+            (true, _) => propose("composer test", "the test script in composer.json"),
+            (false, Some(phpunit)) => propose("vendor/bin/phpunit", phpunit),
+            (false, None) => None,
+        },
+        setup: propose("composer install --no-interaction", name),
+        ..FoundKind::new(ProjectKind::Composer)
+    })
+}
+
+fn make(facts: &ProjectFacts) -> Option<FoundKind> {
+    let name = facts.first(&["Makefile", "makefile", "GNUmakefile"])?;
     let target = |target: &str| {
         let is_rule = |line: &str| {
-            line.strip_prefix(target).is_some_and(|rest| {
-                let rest = rest.trim_start();
-                rest.starts_with(':') && !rest.starts_with(":=")
-            })
+            let rest = line.strip_prefix(target).map(str::trim_start);
+            rest.is_some_and(|rest| rest.starts_with(':') && !rest.starts_with(":="))
         };
-        text.lines()
-            .any(is_rule)
-            .then(|| propose(&format!("make {target}"), &format!("target {target} in {name}")))
-            .flatten()
+        let has_rule = facts.content(name).lines().any(is_rule);
+        let why = format!("target {target} in {name}");
+        propose(&format!("make {target}"), &why).filter(|_| has_rule)
     };
-    let tests = target("test").or_else(|| target("check"));
-    Some((
-        ProjectKind::Make,
-        ProposedCommands { tests, lint: target("lint"), ..ProposedCommands::default() },
-    ))
+    Some(FoundKind {
+        tests: target("test").or_else(|| target("check")),
+        lint: target("lint"),
+        ..FoundKind::new(ProjectKind::Make)
+    })
 }

@@ -3,13 +3,10 @@
 use serde_json::Value;
 
 use super::ProjectFacts;
-use super::kind::{ProjectKind, ProposedCommands, propose};
+use super::kind::{FoundKind, ProjectKind, propose};
 
-pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
-    if !facts.has("package.json") {
-        return None;
-    }
-    let package = facts.content("package.json");
+pub(super) fn read(facts: &ProjectFacts) -> Option<FoundKind> {
+    let package = facts.content(facts.first(&["package.json"])?);
     let (manager, lock) = manager(facts, package);
     let scripted = |names: &[&str]| {
         let name = names.iter().find(|name| script(package, name).is_some())?;
@@ -27,13 +24,13 @@ pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommand
         }
         None => propose(manager.install, "packageManager in package.json"),
     };
-    let commands = ProposedCommands {
+    Some(FoundKind {
+        kind: manager.kind,
         tests,
         lint: scripted(&["lint"]),
         format: scripted(&["format:check", "fmt:check", "check:format"]),
         setup,
-    };
-    Some((manager.kind, commands))
+    })
 }
 
 struct Manager {

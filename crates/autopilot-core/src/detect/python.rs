@@ -1,9 +1,9 @@
 //! Recognizes Python projects and the tool that runs their tests.
 
 use super::ProjectFacts;
-use super::kind::{ProjectKind, ProposedCommands, propose};
+use super::kind::{FoundKind, ProjectKind, propose};
 
-pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommands)> {
+pub(super) fn read(facts: &ProjectFacts) -> Option<FoundKind> {
     const SIGNS: &[&str] = &[
         "pyproject.toml",
         "setup.py",
@@ -14,7 +14,7 @@ pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommand
         "requirements.txt",
         "Pipfile",
     ];
-    let sign = SIGNS.iter().find(|name| facts.has(name))?;
+    let sign = facts.first(SIGNS)?;
     let project = facts.content("pyproject.toml");
     let (kind, run, setup) = if facts.has("uv.lock") || project.contains("[tool.uv]") {
         (ProjectKind::Uv, "uv run ", propose("uv sync", "uv in the project"))
@@ -37,10 +37,8 @@ pub(super) fn read(facts: &ProjectFacts) -> Option<(ProjectKind, ProposedCommand
         ruff.then(|| propose(&format!("{run}{command}"), "Ruff in the project")).flatten()
     };
     let lint = ruff_command("ruff check .");
-    Some((
-        kind,
-        ProposedCommands { tests, lint, format: ruff_command("ruff format --check ."), setup },
-    ))
+    let format = ruff_command("ruff format --check .");
+    Some(FoundKind { kind, tests, lint, format, setup })
 }
 
 fn mentions_pytest(facts: &ProjectFacts) -> bool {
@@ -54,6 +52,6 @@ fn mentions_pytest(facts: &ProjectFacts) -> bool {
 /// The setup of a project with pip: a worktree gets its own environment, so that agents do not
 /// install into the user's.
 fn pip(facts: &ProjectFacts) -> Option<super::Proposal> {
-    let name = ["requirements-dev.txt", "requirements.txt"].into_iter().find(|n| facts.has(n))?;
+    let name = facts.first(&["requirements-dev.txt", "requirements.txt"])?;
     propose(&format!("python3 -m venv .venv && .venv/bin/pip install -q -r {name}"), name)
 }

@@ -43,16 +43,7 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
 }
 
 fn failure(task: &Task, step: Step) -> Option<String> {
-    match &task.shown(step)?.outcome {
-        Outcome::Failed { why } => Some(why.clone()),
-        Outcome::Passed
-        | Outcome::Broke { .. }
-        | Outcome::Lost
-        | Outcome::Quota { .. }
-        | Outcome::Away { .. }
-        | Outcome::Revoked
-        | Outcome::Skipped { .. } => None,
-    }
+    task.shown(step)?.outcome.failure().map(str::to_owned)
 }
 
 /// The reason why the round is not validated: only a validation that passed in this round counts.

@@ -1,36 +1,30 @@
 //! A finding: one thing to fix, whoever found it.
 
+use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
 /// The number of findings that are listed; the rest is counted.
 pub const FINDINGS_MAX: usize = 100;
 
+rows! {
 /// The weight of a finding, in falling order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
-    Blocker,
-    Major,
-    Minor,
-}
+Severity -> &'static str {
+    Blocker: "blocker",
+    Major: "major",
+    Minor: "minor",
+}}
 
 impl Severity {
     /// The word for the severity in messages.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Blocker => "blocker",
-            Severity::Major => "major",
-            Severity::Minor => "minor",
-        }
+        self.row()
     }
 
     /// The rank of the severity: the lower, the more urgent.
     pub fn priority(self) -> u32 {
-        match self {
-            Severity::Blocker => 0,
-            Severity::Major => 1,
-            Severity::Minor => 2,
-        }
+        self as u32
     }
 }
 

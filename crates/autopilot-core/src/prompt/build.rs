@@ -1,11 +1,13 @@
 //! The prompts for the builder: a first build, and a round that only fixes.
 
 use super::part::{block, bullets, cut, fenced, ran};
-use super::{Build, Caps, Fix, PromptGuidance, RanCommand};
+use super::{Build, Caps, Fix, PromptGuidance};
 use crate::config::SkillPolicy;
+use crate::evidence::SeenCommand;
 use crate::guard::report;
 
-pub(super) fn build(facts: &Build<'_>, caps: Caps) -> String {
+/// The prompt of a first build.
+pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
     let mut text =
         String::from("You implement one task in the git repository in your working directory.\n");
     text.push_str(&task(facts, caps));
@@ -18,7 +20,8 @@ pub(super) fn build(facts: &Build<'_>, caps: Caps) -> String {
     text
 }
 
-pub(super) fn fix(facts: &Fix<'_>, caps: Caps) -> String {
+/// The prompt of a round that only fixes.
+pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
     let mut text = String::from(
         "Your work on one task was checked and is not done. Repair what is listed here and nothing \
          else, in the git repository in your working directory.\n",
@@ -36,12 +39,12 @@ pub(super) fn fix(facts: &Fix<'_>, caps: Caps) -> String {
     if let Some(together) = facts.together {
         text.push_str(&block("Broken together with other tasks", "text", together.why, caps));
         text.push_str(TOGETHER);
-        let failed = together.ran.iter().filter(|result| !result.passed());
+        let failed = together.ran.iter().filter(|result| !result.is_exit_zero());
         failed.for_each(|result| text.push_str(&ran(result, caps)));
     }
-    if let Some(uat) = facts.uat.filter(|uat| !uat.passed()) {
+    if let Some(uat) = facts.uat.filter(|uat| !uat.is_exit_zero()) {
         text.push_str("\n## Acceptance tests that failed\n");
-        text.push_str(&ran(&uat, caps));
+        text.push_str(&ran(uat, caps));
     }
     if let Some(cases) = facts.uat_cases {
         text.push_str(&block("Acceptance test cases", "markdown", cases, caps));
@@ -100,8 +103,8 @@ fn history(facts: &Build<'_>, caps: Caps) -> String {
     if let Some(review) = facts.last_review {
         text.push_str(&block("Last review", "json", review, caps));
     }
-    let failed: Vec<&RanCommand<'_>> =
-        facts.validation.iter().filter(|ran| !ran.passed()).collect();
+    let failed: Vec<&SeenCommand> =
+        facts.validation.iter().filter(|ran| !ran.is_exit_zero()).collect();
     if !failed.is_empty() {
         text.push_str("\n## Checks that failed\n");
         failed.iter().for_each(|result| text.push_str(&ran(result, caps)));

@@ -1,6 +1,7 @@
 //! The parts of a prompt: cut to size, fenced, with a heading.
 
-use super::{Caps, RanCommand};
+use super::Caps;
+use crate::evidence::SeenCommand;
 
 /// Cuts a text to `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between
 /// them. The head says what it is about, the tail how it ended.
@@ -70,7 +71,7 @@ fn list(items: &[String], caps: Caps, mark: impl Fn(usize) -> String) -> String 
 }
 
 /// A command, its exit code and the end of its output.
-pub(crate) fn ran(ran: &RanCommand<'_>, caps: Caps) -> String {
+pub(crate) fn ran(ran: &SeenCommand, caps: Caps) -> String {
     let ended = match ran.exit_code {
         Some(0) => "exit code 0 (passed)".to_owned(),
         Some(code) => format!("exit code {code} (failed)"),
@@ -81,7 +82,7 @@ pub(crate) fn ran(ran: &RanCommand<'_>, caps: Caps) -> String {
     format!(
         "\n{}: {}\n{}\n{}",
         ran.name,
-        inline(ran.command),
+        inline(&ran.command),
         ended,
         fenced("text", &cut(&shown, caps.prompt_bytes_max))
     )

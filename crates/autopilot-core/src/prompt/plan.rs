@@ -3,7 +3,8 @@
 use super::part::{block, bullets, cut, fenced, inline};
 use super::{Caps, Expand, PlanPrompt, Repair};
 
-pub(super) fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
+/// The prompt that asks for a plan.
+pub fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     let mut text = String::from(match facts.expands {
         None => {
             "You turn a plan into tasks that coding agents carry out one by one or side by side. \
@@ -118,7 +119,8 @@ fn rules(facts: &PlanPrompt<'_>, caps: Caps) -> String {
     text
 }
 
-pub(super) fn repair(facts: &Repair<'_>, caps: Caps) -> String {
+/// The prompt that asks for a corrected answer.
+pub fn repair(facts: &Repair<'_>, caps: Caps) -> String {
     let mut text = String::from("Your last answer can't be used. Return JSON only.\n");
     text.push_str("\n## What is wrong\n\n");
     text.push_str(&bullets(facts.faults, caps));

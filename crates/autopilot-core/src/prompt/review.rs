@@ -22,7 +22,8 @@ adds (its new number) or removes (its old number). Cite in these fields; words i
 count.
 ";
 
-pub(super) fn review(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
+/// The prompt of a review.
+pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     let mut text = String::from("You review one change. Read only; change nothing.\n\n");
     text.push_str(MATERIAL);
     text.push_str(&criteria(&facts.task.title, &facts.task.acceptance, caps));
@@ -68,8 +69,12 @@ fn claims(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
 }
 
 fn verdict(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
-    let failed: Vec<String> =
-        facts.validation.iter().filter(|ran| !ran.passed()).map(|ran| inline(ran.name)).collect();
+    let failed: Vec<String> = facts
+        .validation
+        .iter()
+        .filter(|ran| !ran.is_exit_zero())
+        .map(|ran| inline(&ran.name))
+        .collect();
     let mut text = String::from(
         "\n## Your verdict\n\n\
          - Judge whether the change meets every acceptance criterion, and whether it is correct and \
@@ -101,7 +106,8 @@ fn verdict(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     text
 }
 
-pub(super) fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
+/// The prompt that asks for acceptance test cases.
+pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
     let mut text = String::from(
         "You write user acceptance test cases for one change, for a person or a program to carry \
          out.\n\n",

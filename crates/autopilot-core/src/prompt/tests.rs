@@ -39,14 +39,19 @@ fn build(task: &TaskSpec) -> Build<'_> {
     }
 }
 
-const FAILED: RanCommand<'static> = RanCommand {
-    name: "tests",
-    command: "pytest -q",
-    exit_code: Some(1),
-    output: "FAILED tests/test_login.py::test_right - assert False\n1 failed",
-};
-const PASSED: RanCommand<'static> =
-    RanCommand { name: "lint", command: "ruff check .", exit_code: Some(0), output: "" };
+fn seen(name: &str, command: &str, exit_code: Option<i32>, output: &str) -> SeenCommand {
+    let (name, command, output) = (name.to_owned(), command.to_owned(), output.to_owned());
+    SeenCommand { name, command, exit_code, output, ..SeenCommand::default() }
+}
+
+fn failed() -> SeenCommand {
+    let output = "FAILED tests/test_login.py::test_right - assert False\n1 failed";
+    seen("tests", "pytest -q", Some(1), output)
+}
+
+fn passed() -> SeenCommand {
+    seen("lint", "ruff check .", Some(0), "")
+}
 
 #[test]
 fn a_first_build() {
@@ -140,21 +145,16 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
     let facts = Fix {
         build: Build {
             last_review: Some("{\"verdict\": \"REQUEST_CHANGES\"}"),
-            validation: &[FAILED, PASSED],
+            validation: &[failed(), passed()],
             ..build(&task)
         },
         findings: &findings,
-        uat: Some(RanCommand {
-            name: "uat",
-            command: "make uat",
-            exit_code: None,
-            output: "hangs",
-        }),
+        uat: Some(&seen("uat", "make uat", None, "hangs")),
         uat_cases: Some("## 1. Log in"),
         conflict: Some("UU src/login.py\n<<<<<<< ours"),
-        together: Some(Together {
+        together: Some(FailedChecks {
             why: "passes alone, fails together with logout: tests failed with exit code 1",
-            ran: &[FAILED, PASSED],
+            ran: &[failed(), passed()],
         }),
     };
     insta::assert_snapshot!(fix(&facts, CAPS), @r#"
@@ -295,7 +295,7 @@ fn a_review() {
     let facts = ReviewPrompt {
         task: &task,
         diff: "--- a/src/login.py\n+++ b/src/login.py\n@@ -1 +1 @@\n-x\n+y\n",
-        validation: &[FAILED, PASSED],
+        validation: &[failed(), passed()],
         claimed: Some("{\"tests_passed\": true}"),
         differs: &differs,
         findings: &[],
@@ -618,11 +618,11 @@ fn a_diff_can_t_leave_its_fence_or_speak_as_us() {
 #[test]
 fn a_failing_check_leaves_the_reviewer_no_choice() {
     let task = task();
-    let of = |validation| {
+    let of = |seen: SeenCommand| {
         let facts = ReviewPrompt {
             task: &task,
             diff: "",
-            validation,
+            validation: &[seen],
             claimed: None,
             differs: &[],
             findings: &[],
@@ -631,8 +631,8 @@ fn a_failing_check_leaves_the_reviewer_no_choice() {
         };
         reviewer(&facts, CAPS)
     };
-    assert!(of(&[FAILED]).contains("`tests` failed, so the verdict is REQUEST_CHANGES"));
-    assert!(!of(&[PASSED]).contains("so the verdict is"));
+    assert!(of(failed()).contains("`tests` failed, so the verdict is REQUEST_CHANGES"));
+    assert!(!of(passed()).contains("so the verdict is"));
 }
 
 #[test]
@@ -712,7 +712,7 @@ fn the_policy_decides_what_is_said_of_skills_and_network() {
 #[test]
 fn passed_checks_do_not_go_to_the_builder() {
     let task = task();
-    let text = builder(&Build { validation: &[PASSED], ..build(&task) }, CAPS);
+    let text = builder(&Build { validation: &[passed()], ..build(&task) }, CAPS);
     assert!(!text.contains("ruff"));
 }
 

@@ -260,7 +260,7 @@ fn several_words(words: &[&PromptWord]) -> Option<SkillRequest> {
 }
 
 fn name(word: &PromptWord) -> Option<SkillRequest> {
-    let is_usual = !word.quoted && NOT_NAMES.contains(&word.plain.as_str());
+    let is_usual = !word.quoted && NOT_NAMES.split(' ').any(|usual| usual == word.plain);
     (is_name(&word.bare) && !is_usual).then(|| SkillRequest::Name(word.bare.clone()))
 }
 
@@ -269,86 +269,12 @@ fn is_skill(word: &PromptWord) -> bool {
 }
 
 /// The words that stand before `skill` in plain English and are not names.
-const NOT_NAMES: &[&str] = &[
-    "a",
-    "all",
-    "an",
-    "and",
-    "another",
-    "any",
-    "appropriate",
-    "at",
-    "available",
-    "best",
-    "both",
-    "but",
-    "different",
-    "each",
-    "every",
-    "existing",
-    "extra",
-    "few",
-    "following",
-    "for",
-    "from",
-    "good",
-    "great",
-    "if",
-    "in",
-    "is",
-    "it",
-    "its",
-    "level",
-    "levels",
-    "listed",
-    "many",
-    "more",
-    "most",
-    "my",
-    "named",
-    "necessary",
-    "needed",
-    "new",
-    "no",
-    "of",
-    "on",
-    "one",
-    "only",
-    "or",
-    "other",
-    "our",
-    "own",
-    "point",
-    "points",
-    "proper",
-    "relevant",
-    "right",
-    "same",
-    "several",
-    "some",
-    "special",
-    "specific",
-    "such",
-    "suitable",
-    "that",
-    "the",
-    "their",
-    "then",
-    "these",
-    "this",
-    "those",
-    "to",
-    "two",
-    "up",
-    "useful",
-    "various",
-    "when",
-    "where",
-    "which",
-    "whose",
-    "with",
-    "your",
-];
+const NOT_NAMES: &str = "\
+    a all an and another any appropriate at available best both but different each every \
+    existing extra few following for from good great if in is it its level levels listed \
+    many more most my named necessary needed new no of on one only or other our own point \
+    points proper relevant right same several some special specific such suitable that the \
+    their then these this those to two up useful various when where which whose with your";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
-use super::{Grant, Hold, LiveAttempt, Run, Shown, Spent, State, Status, Task};
+use super::{Grant, Hold, LiveAttempt, Run, Shown, State, Status, Task};
 use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
@@ -130,35 +130,16 @@ impl State {
             parent.unsettled += 1;
         }
         self.names.insert(spec.name.clone(), id);
+        let (spec, round) = (spec.clone(), 1);
         self.tasks.push(Task {
             id,
             parent,
             pipeline,
-            spec: spec.clone(),
-            status: Status::Open,
-            round: 1,
+            spec,
+            round,
             of_round,
-            words: None,
-            children: Vec::new(),
-            dependants: Vec::new(),
             needs,
-            unsettled: 0,
-            spent: Spent::default(),
-            results: Default::default(),
-            broken: None,
-            cut_short: Vec::new(),
-            marks: Vec::new(),
-            reasons: Vec::new(),
-            skipped: Default::default(),
-            notes: Vec::new(),
-            used: Default::default(),
-            sessions: Default::default(),
-            totals: Default::default(),
-            base: None,
-            tree: None,
-            commit: None,
-            started_at: None,
-            ended_at: None,
+            ..Task::default()
         });
     }
 
@@ -226,19 +207,11 @@ impl State {
             | Outcome::Skipped { .. } => task.cut_short.clear(),
         }
         match shown.outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => task.words = None,
-            Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked => {}
-        }
-        match shown.outcome {
-            Outcome::Passed | Outcome::Failed { .. } => {
-                task.results.insert(step, shown);
-            }
-            Outcome::Skipped { ref why } => {
-                task.skipped.insert(step, why.clone());
+            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+                if let Outcome::Skipped { why } = &shown.outcome {
+                    task.skipped.insert(step, why.clone());
+                }
+                task.words = None;
                 task.results.insert(step, shown);
             }
             Outcome::Broke { .. } => {

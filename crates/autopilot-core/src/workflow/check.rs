@@ -175,13 +175,16 @@ fn options(
 }
 
 fn unusable_adapter(adapter: &str, why: &str, known: &BTreeSet<String>) -> String {
-    let instead = match known.is_empty() {
+    format!("the adapter {} can't be used here: {why}; {}", shown(adapter), instead(known))
+}
+
+fn instead(known: &BTreeSet<String>) -> String {
+    match known.is_empty() {
         true => "leave it out".to_owned(),
         false => {
             format!("leave it out or choose one of {}", listed(known.iter().map(String::as_str)))
         }
-    };
-    format!("the adapter {} can't be used here: {why}; {instead}", shown(adapter))
+    }
 }
 
 /// The member at fault, if the cost of the step could not be known.
@@ -195,12 +198,7 @@ fn unpriced(
     match model {
         Some(model) if prices.models.contains(model) => None,
         Some(model) => {
-            let known = listed(prices.models.iter().map(String::as_str));
-            let instead = match prices.models.is_empty() {
-                true => "leave it out".to_owned(),
-                false => format!("leave it out or choose one of {known}"),
-            };
-            let called = shown(model);
+            let (called, instead) = (shown(model), instead(&prices.models));
             let what =
                 format!("money is limited here and the model {called} has no price; {instead}");
             Some(("model", what))

@@ -8,6 +8,7 @@ use crate::session_name::current_of;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
 use crate::task_file::TaskSpec;
+use crate::wanted::Want;
 
 /// A step's task body, as it is kept with the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -37,6 +38,18 @@ pub struct PastStep {
     /// The reason why the step failed or was skipped.
     pub why: Option<String>,
     pub usage: StepUsage,
+}
+
+/// The steps that are over and matter to an attempt: those its task depends on, or all of them.
+pub fn past_steps(state: &State, want: Want) -> Vec<PastStep> {
+    let task = state.task(want.task);
+    let is_step = task.pipeline.continues_at() == Some(want.step);
+    let asks_of_all = task.pipeline.has_tasks_by_round() && want.step.role().is_some();
+    let needs = task.spec.depends_on.iter().filter(|_| is_step);
+    let children = task.children.iter().filter(|_| asks_of_all);
+    let children = children.map(|child| state.task(*child));
+    let tasks = needs.filter_map(|name| state.named(name)).chain(children);
+    tasks.filter_map(|task| PastStep::of(state, task)).collect()
 }
 
 impl PastStep {

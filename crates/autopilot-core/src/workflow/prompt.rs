@@ -2,7 +2,8 @@
 //! done; then come the goal, the knowledge so far, and the form of the answer.
 
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
-use crate::prompt::{Caps, RanCommand, bullets, cut, fenced, ran};
+use crate::evidence::SeenCommand;
+use crate::prompt::{Caps, FailedChecks, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -34,7 +35,7 @@ pub struct WorkflowPrompt<'a> {
     /// The summary of the last iteration, from [`super::carry_summary`].
     pub carry: Option<&'a str>,
     /// The failed validation of the last iteration's result, whatever an agent said about it.
-    pub refuted: Option<Refuted<'a>>,
+    pub refuted: Option<FailedChecks<'a>>,
     /// The faults for which the last workflow was refused.
     pub faults: &'a [String],
     pub rules: &'a WorkflowRules,
@@ -42,15 +43,6 @@ pub struct WorkflowPrompt<'a> {
     pub skills_known: &'a [String],
     /// The JSON Schema of the answer.
     pub schema: &'a str,
-}
-
-/// A result that failed the controller's own validation.
-#[derive(Debug, Clone, Copy)]
-pub struct Refuted<'a> {
-    /// The failure in a few words: `tests failed with exit code 1`.
-    pub why: &'a str,
-    /// The commands that failed, with their output.
-    pub ran: &'a [RanCommand<'a>],
 }
 
 /// The facts for the prompt that asks whether the goal is met.
@@ -62,7 +54,7 @@ pub struct CompletionPrompt<'a> {
     /// The results in the order of the workflow's steps.
     pub results: &'a [StepResult],
     /// The commands that the controller ran on the result; empty if none is configured.
-    pub validation: &'a [RanCommand<'a>],
+    pub validation: &'a [SeenCommand],
     /// The findings of the guards in the whole change that nobody has judged yet.
     pub doubts: &'a [String],
     /// The commit that the run started from.
@@ -127,7 +119,7 @@ pub fn workflow_prompt(facts: &WorkflowPrompt<'_>, caps: Caps) -> String {
 
 /// The controller's validation for the prompt: the agent can repair only what it sees, and it has
 /// not run the commands.
-fn refutation(refuted: &Refuted<'_>, caps: Caps) -> String {
+fn refutation(refuted: &FailedChecks<'_>, caps: Caps) -> String {
     let mut text = format!(
         "Controller: not done. Its own validation of the result failed ({}), which counts whatever \
          an agent says. The commands it ran and the end of their output:\n",

@@ -61,3 +61,29 @@ fn result(step: &str, status: StepStatus, output: &str) -> StepResult {
         error: None,
     }
 }
+
+impl StepResult {
+    /// The result of a step that was not started because a dependency failed.
+    fn skipped(step: &str, failed: &[&str]) -> StepResult {
+        StepResult {
+            step_id: step.to_owned(),
+            status: StepStatus::Skipped,
+            session_id: String::new(),
+            output_text: format!("Skipped: dependencies failed [{}]", failed.join(", ")),
+            usage: None,
+            error: None,
+        }
+    }
+
+    /// The result of a step whose agent gave no answer.
+    fn broke(step: &str, error: impl Into<String>) -> StepResult {
+        StepResult {
+            step_id: step.to_owned(),
+            status: StepStatus::Failed,
+            session_id: String::new(),
+            output_text: String::new(),
+            usage: None,
+            error: Some(error.into()),
+        }
+    }
+}

@@ -23,80 +23,62 @@ pub fn lanes(config: &Config) -> RunLanes {
         .filter_map(|n| Some((n.clone(), config.adapter(&n)?)))
         .collect();
     let mut accounts = Accounts::default();
-    let mut of_role = BTreeMap::new();
-    for role in [Role::Builder, Role::Reviewer, Role::Planner] {
-        let lanes: Vec<String> =
-            config.candidates(role).map(|agent| accounts.lane(agent)).collect();
-        of_role.insert(role, lanes);
-    }
+    let roles = [Role::Builder, Role::Reviewer, Role::Planner];
+    let of_role = roles.map(|role| (role, accounts.lanes(config.agent(role))));
+    let of_role = BTreeMap::from(of_role);
     let lanes = |step: Step| Some((step, of_role.get(&step.role()?)?.clone()));
-    let agents = named.iter().map(|(name, agent)| {
-        let lanes = agent.candidates().map(|agent| accounts.lane(agent)).collect();
-        (name.clone(), lanes)
-    });
-    let agents = agents.collect();
-    RunLanes { steps: Step::ALL.into_iter().filter_map(lanes).collect(), agents }
+    let agents = named.iter().map(|(name, agent)| (name.clone(), accounts.lanes(agent)));
+    RunLanes { agents: agents.collect(), steps: Step::ALL.into_iter().filter_map(lanes).collect() }
 }
 
-/// The account names given so far, each for one login.
+/// The account names given so far, each for the login of an agent.
 #[derive(Default)]
-struct Accounts<'a>(Vec<(LoginKey<'a>, String)>);
-
-#[derive(PartialEq)]
-struct LoginKey<'a> {
-    mode: Mode,
-    /// A program of the user counts as an account of its own.
-    program: Option<&'a str>,
-    /// Settings that may lead to another login: a wrapper, a profile, a folder of settings.
-    executable: Option<&'a str>,
-    args: &'a [String],
-    env: &'a BTreeMap<String, String>,
-    env_pass: &'a [String],
-    base_url: Option<&'a str>,
-    key: Option<&'a str>,
-}
-
-impl<'a> LoginKey<'a> {
-    fn of(agent: &'a AgentConfig) -> LoginKey<'a> {
-        let program = match agent.mode {
-            Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => None,
-            Mode::Acp | Mode::Command => agent.command.as_deref(),
-            Mode::Script => agent.script.as_deref(),
-        };
-        LoginKey {
-            mode: agent.mode,
-            program,
-            executable: agent.executable.as_deref(),
-            args: &agent.args,
-            env: &agent.env,
-            env_pass: &agent.env_pass,
-            base_url: agent.base_url.as_deref(),
-            key: agent.api_key_env.as_deref(),
-        }
-    }
-}
+struct Accounts<'a>(Vec<(&'a AgentConfig, String)>);
 
 impl<'a> Accounts<'a> {
+    fn lanes(&mut self, agent: &'a AgentConfig) -> Vec<String> {
+        agent.candidates().map(|agent| self.lane(agent)).collect()
+    }
+
     fn lane(&mut self, agent: &'a AgentConfig) -> String {
-        let account = self.name(LoginKey::of(agent));
+        let account = self.name(agent);
         match &agent.model {
             Some(model) => format!("{account}/{model}"),
             None => account,
         }
     }
 
-    fn name(&mut self, login: LoginKey<'a>) -> String {
-        if let Some((_, name)) = self.0.iter().find(|(known, _)| *known == login) {
+    fn name(&mut self, agent: &'a AgentConfig) -> String {
+        if let Some((_, name)) = self.0.iter().find(|(known, _)| is_same_login(known, agent)) {
             return name.clone();
         }
-        let mode = login.mode.word();
-        let name = match self.0.iter().filter(|(known, _)| known.mode == login.mode).count() {
+        let mode = agent.mode.word();
+        let name = match self.0.iter().filter(|(known, _)| known.mode == agent.mode).count() {
             0 => mode.to_owned(),
             others => format!("{mode}:{}", others + 1),
         };
-        self.0.push((login, name.clone()));
+        self.0.push((agent, name.clone()));
         name
     }
+}
+
+/// Returns whether two agents use the same login. A program of the user counts as an account of its
+/// own, and so do settings that may lead to another login: a wrapper, a profile, a folder of
+/// settings.
+fn is_same_login(one: &AgentConfig, two: &AgentConfig) -> bool {
+    let program = |agent: &AgentConfig| match agent.mode {
+        Mode::ClaudeCodeCli | Mode::CodexCli | Mode::OpenaiApi => None,
+        Mode::Acp | Mode::Command => agent.command.clone(),
+        Mode::Script => agent.script.clone(),
+    };
+    one.mode == two.mode
+        && program(one) == program(two)
+        && one.executable == two.executable
+        && one.args == two.args
+        && one.env == two.env
+        && one.env_pass == two.env_pass
+        && one.base_url == two.base_url
+        && one.api_key_env == two.api_key_env
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn usable(
         if candidate.mode == Mode::OpenaiApi {
             return Err("it can't edit files".to_owned());
         }
-        check_agent(candidate, &section, place, path)?;
+        check_agent(candidate, &section, place, path).map_err(|fault| fault.to_string())?;
         // A step's own model may have a price; a fallback has only its own.
         let stands_in = place_of > 0;
         let is_unknown = match tells(candidate.mode) {

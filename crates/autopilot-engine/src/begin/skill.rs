@@ -8,7 +8,6 @@ use autopilot_core::plan::{self, Plan};
 use autopilot_core::skill::{Missing, Shelf};
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8Path;
-use std::collections::BTreeSet;
 
 /// Reports every missing skill at once, with the folders that were searched. `shelves` are the
 /// available skills for each agent that may build.
@@ -18,27 +17,26 @@ pub fn check_skills(
     root: &Utf8Path,
 ) -> Result<(), BeginError> {
     let mut faults = Vec::new();
-    let mut looked_in: Vec<String> = Vec::new();
+    let mut looked_in = Vec::new();
     for (what, spec) in asking(tasks) {
         let asked = spec.asked_skills();
         for (mode, shelf) in shelves {
-            let missing = shelf.wanted(&asked, *mode).err().unwrap_or_default();
-            let places = shelf.looked_in.iter().filter(|_| !missing.is_empty());
-            looked_in.extend(places.cloned());
-            for missing in missing {
-                let fault = fault(&what, &missing, root);
-                if !faults.contains(&fault) {
-                    faults.push(fault);
-                }
-            }
+            let Err(missing) = shelf.wanted(&asked, *mode) else { continue };
+            let found = missing.iter().map(|missing| fault(&what, missing, root));
+            add_new(&mut faults, found);
+            add_new(&mut looked_in, shelf.looked_in.iter().cloned());
         }
     }
-    if faults.is_empty() {
-        return Ok(());
+    if faults.is_empty() { Ok(()) } else { Err(BeginError::Skill { faults, looked_in }) }
+}
+
+/// Adds each text that is not there yet.
+fn add_new(texts: &mut Vec<String>, more: impl Iterator<Item = String>) {
+    for text in more {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
     }
-    let mut seen = BTreeSet::new();
-    looked_in.retain(|place| seen.insert(place.clone()));
-    Err(BeginError::Skill { faults, looked_in })
 }
 
 fn fault(what: &str, missing: &Missing, root: &Utf8Path) -> String {

@@ -40,7 +40,7 @@ impl Job {
         let identity = [
             ("AUTOPILOT_RUN_ID", self.run.id.clone()),
             ("AUTOPILOT_TASK_ID", self.task.name().to_owned()),
-            ("AUTOPILOT_PARENT_TASK_ID", self.kin.parent.clone()),
+            ("AUTOPILOT_PARENT_TASK_ID", self.parent.clone()),
             ("AUTOPILOT_ATTEMPT", self.want.id.to_string()),
             ("AUTOPILOT_TRY", self.task.spent.tries.max(1).to_string()),
             ("AUTOPILOT_ITERATION", self.task.round.to_string()),

@@ -5,12 +5,12 @@
 //! reported before its controller was killed.
 
 use super::{Job, JobError};
-use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome};
+use autopilot_agents::{AgentEnding, AgentEvent, AgentOutcome, ExitFacts};
 use autopilot_core::config::AgentConfig;
 use autopilot_host::file::Append;
 use autopilot_host::git::ref_component;
 use autopilot_host::{dir, file};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -70,12 +70,8 @@ pub struct Metadata {
     pub duration_ms: Option<u64>,
     pub status: Option<String>,
     pub outcome: Option<AgentOutcome>,
-    pub exit: Option<i32>,
-    pub signal: Option<i32>,
-    pub timed_out: bool,
-    pub stuck: bool,
-    /// The agent did not exit by itself after its answer.
-    pub lingered: bool,
+    #[serde(flatten)]
+    pub exit: ExitFacts,
     pub usage: Option<UsageSaid>,
     /// The cost of this question alone, if the agent reported it.
     pub cost_usd: Option<f64>,
@@ -124,11 +120,6 @@ impl ExecRecorder {
             *events = None;
         }
     }
-
-    /// The directory of the question.
-    pub fn path(&self) -> &Utf8Path {
-        &self.path
-    }
 }
 
 impl Job {
@@ -157,8 +148,7 @@ impl Job {
             }
             file::write_atomic(path.join(PROMPT).as_std_path(), prompt.as_bytes())?;
             let events = file::append(path.join(EVENTS).as_std_path())?;
-            let mut execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner);
-            execs.push(path.clone());
+            self.seen().execs.push(path.clone());
             let events = Mutex::new(Some(events));
             let room = AtomicU64::new(self.context.config.logging.output_bytes_max);
             return Ok(ExecRecorder { name, path, events, room, began: jiff::Timestamp::now() });
@@ -200,9 +190,7 @@ impl Job {
             let is_good = ending.outcome == AgentOutcome::Success;
             said.status = Some(if is_good { "succeeded" } else { "failed" }.to_owned());
             said.outcome = Some(ending.outcome.clone());
-            (said.exit, said.signal) = (ran.code, ran.signal);
-            (said.timed_out, said.stuck) = (ran.timed_out, ran.stuck);
-            said.lingered = ran.lingered;
+            said.exit = ran.exit;
             said.cost_usd = usage.and_then(|usage| usage.cost_usd);
             said.usage = usage.map(|usage| UsageSaid {
                 input_tokens: usage.tokens.input,
@@ -225,7 +213,7 @@ impl Job {
         for (from, to) in [(log.clone(), STDOUT), (log.with_extension("err.log"), STDERR)] {
             // The log itself stays where it is; only a replay misses the second name.
             let _only_there =
-                dir::link_or_copy(from.as_std_path(), exec.path().join(to).as_std_path());
+                dir::link_or_copy(from.as_std_path(), exec.path.join(to).as_std_path());
         }
     }
 
@@ -233,7 +221,7 @@ impl Job {
     pub(super) fn note_worktree(&self, from: &str, to: &str) -> Result<(), JobError> {
         let change = WorktreeChange { from: from.to_owned(), to: to.to_owned() };
         let text = serde_json::to_string(&change).map_err(JobError::Json)?;
-        let execs = self.execs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let execs = self.seen().execs.clone();
         for path in execs {
             super::process::write_plain(&path.join(WORKTREE), &text)?;
         }

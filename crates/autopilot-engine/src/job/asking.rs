@@ -28,10 +28,12 @@ const FAULTS_NAMED_MAX: usize = 12;
 pub struct Question<'a> {
     pub prompt: String,
     dir: &'a Utf8Path,
-    access: Access,
+    /// The agent's access to the directory.
+    pub access: Access,
     /// The JSON Schema of the answer, and a file with it for the agent's own schema option.
     schema: Option<(&'static str, Utf8PathBuf)>,
-    session: Option<String>,
+    /// The session the question is asked in.
+    pub session: Option<String>,
     earlier: Vec<Exchange>,
 }
 
@@ -61,16 +63,6 @@ impl<'a> Question<'a> {
     pub fn instead(&self, prompt: String) -> Question<'a> {
         let schema = self.schema.clone();
         Question { schema, ..Question::new(prompt, self.dir, self.access) }
-    }
-
-    /// The agent's access to the directory.
-    pub fn access(&self) -> Access {
-        self.access
-    }
-
-    /// The session the question is asked in.
-    pub fn session(&self) -> Option<&str> {
-        self.session.as_deref()
     }
 }
 
@@ -214,8 +206,8 @@ impl Job {
 
     pub(super) fn facts_of(&self, turn: &AgentTurn) -> Result<Facts, JobError> {
         Ok(Facts {
-            exit: turn.ran.code,
-            signal: turn.ran.signal,
+            exit: turn.ran.exit.code,
+            signal: turn.ran.exit.signal,
             log: Some(turn.log.clone()),
             tail: Some(self.context.texts.put(&turn.ran.tail)?),
             notes: turn.ran.notes.clone(),

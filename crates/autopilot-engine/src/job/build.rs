@@ -3,15 +3,17 @@
 use super::asking::{AskedQuestion, Question};
 use super::change::{broken_rules, doubts};
 use super::conflict;
-use super::evidence::SeenCommand;
+use super::opening::{build_facts, work_status};
 use super::skill::Kit;
-use super::workshop::{Bench, For, blocking, seconds_now};
+use super::workshop::{Bench, For, Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
+use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity};
-use autopilot_core::prompt::{self, Build, Fix, Together};
+use autopilot_core::plan::TaskBody;
+use autopilot_core::prompt::{self, Build, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::replay::{RebaseOutcome, carry, replay};
@@ -30,26 +32,22 @@ pub struct Start {
 impl Job {
     pub(super) async fn build(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let start = self.start().await?;
+        let start = self.start()?;
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
-        let kit = self.kit(&spec, &start.commit).await?;
+        let kit = self.kit(&spec, &start.commit)?;
         let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
-        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
+        let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let asked = self.ask::<Summary>(question).await;
-        let succeeded = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
-        let formatted = if succeeded { self.format(&spec, &bench).await } else { Ok(()) };
-        // Capture before judging: whatever the agent wrote must be reachable.
-        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
-        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
+        let captured = self.captured(&bench, &start, &spec, is_done).await;
         let AskedQuestion { mut facts, answer, .. } = asked?;
-        formatted?;
-        facts.notes.extend(start.note);
-        facts.notes.extend(start.conflicts.map(|conflicts| {
+        let capture = captured?;
+        facts.notes.extend(start.note.clone());
+        facts.notes.extend(start.conflicts.as_ref().map(|conflicts| {
             let count = conflicts.paths.len() + conflicts.more;
             format!("{count} files conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
-        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
         let summary = match answer {
             Ok(summary) => summary,
             Err(unanswered) => return Ok((unanswered.outcome(), facts)),
@@ -60,41 +58,59 @@ impl Job {
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));
-        facts.base = Some(start.base.to_string());
-        facts.tree = Some(capture.tree.to_string());
-        facts.commit = Some(capture.commit.unwrap_or(start.commit).to_string());
-        // No other step looks at the change before it is merged.
+        let against = self.weighed_change(&mut facts, &start, &capture, &spec)?;
+        Ok((Outcome::weighed(&against), facts))
+    }
+
+    /// Formats and captures what an agent wrote. `is_done` says that it ended well.
+    pub(super) async fn captured(
+        &self,
+        bench: &Bench,
+        start: &Start,
+        spec: &TaskSpec,
+        is_done: bool,
+    ) -> Result<Capture, JobError> {
+        let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
+        // Capture before judging: whatever the agent wrote must be reachable.
+        let capture = bench.capture(self.name_for_refs(), &self.id_for_refs(self.want.id))?;
+        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        formatted.map(|()| capture)
+    }
+
+    /// Puts the captured work into the facts, and returns what speaks against it.
+    pub(super) fn weighed_change(
+        &self,
+        facts: &mut Facts,
+        start: &Start,
+        capture: &Capture,
+        spec: &TaskSpec,
+    ) -> Result<Vec<String>, JobError> {
+        note_work(facts, start, capture);
+        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
+        // Otherwise no step looks at the change before it is merged.
         if self.task.pipeline.place(Step::Validate).is_none() {
-            let found = self.looked_at(&start.base, &capture.tree, &spec).await?;
+            let found = self.findings_in(&start.base, &capture.tree, spec)?;
             against.extend(broken_rules(&found));
             facts.notes.extend(doubts(&found));
         }
-        if against.is_empty() {
-            Ok((Outcome::Passed, facts))
-        } else {
-            Ok((Outcome::Failed { why: against.join("; ") }, facts))
-        }
+        Ok(against)
     }
 
     /// The start of an attempt: the run's branch with the work so far, from the last round or from
     /// an interrupted attempt.
-    pub(super) async fn start(&self) -> Result<Start, JobError> {
-        let hub = self.context.workshop.hub.clone();
-        let branch = format!("refs/heads/{}", self.run.branch);
-        let first = Oid::parse(&self.run.base)?;
-        let (task, base) = (self.name_for_refs().to_owned(), self.task.base.clone());
-        let done = self.task.commit.clone();
-        let identity = self.context.workshop.repo.identity.clone();
+    pub(super) fn start(&self) -> Result<Start, JobError> {
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let task = self.name_for_refs();
         // A replayed attempt repeats all of its recorded work, however early it was interrupted.
         let left = self.task.cut_short.iter().rev().filter(|_| self.context.player.is_none());
         let cut_short: Vec<_> = left.map(|id| self.id_for_refs(*id)).collect();
-        blocking(move || -> Result<Start, GitError> {
-            let tip = hub.resolve(&branch)?.unwrap_or(first);
+        let tip = self.tip()?;
+        blocking(|| -> Result<Start, GitError> {
             // An attempt that was interrupted before any change left nothing; the work of the one
             // before it still counts.
             let mut adopted = None;
             for id in &cut_short {
-                adopted = hub.resolve(&AttemptName { task: &task, id }.salvage_ref())?;
+                adopted = hub.resolve(&AttemptName { task, id }.salvage_ref())?;
                 if adopted.is_some() {
                     break;
                 }
@@ -102,31 +118,30 @@ impl Job {
             let note = adopted.as_ref().map(|commit| {
                 format!("continued the work of an interrupted attempt ({})", commit.short())
             });
-            let done = done.as_deref().map(Oid::parse).transpose()?;
+            let done = self.task.commit.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
                 return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
             };
             // Ask the hub where the work is based: an interrupted attempt has recorded nothing.
-            let known = base.as_deref().map(Oid::parse).transpose()?;
+            let known = self.task.base.as_deref().map(Oid::parse).transpose()?;
             let base = hub.merge_base(&work, &tip)?.or(known).unwrap_or_else(|| tip.clone());
             if base == tip {
                 return Ok(Start { base, commit: work, note, conflicts: None });
             }
             // Other tasks were merged meanwhile: rebase the work if git can do it alone.
-            match replay(&hub, &base, &work, &tip, seconds_now())? {
+            match replay(hub, &base, &work, &tip, seconds_now())? {
                 RebaseOutcome::Onto(moved) => {
                     Ok(Start { base: tip, commit: moved, note, conflicts: None })
                 }
                 // Otherwise the agent resolves the conflicts on top of the branch, so that its
                 // result merges.
                 RebaseOutcome::Conflict { .. } => {
-                    let carried = carry(&hub, &work, &tip, &identity, seconds_now())?;
+                    let carried = carry(hub, &work, &tip, &repo.identity, seconds_now())?;
                     let (commit, conflicts) = (carried.commit, carried.conflicts);
                     Ok(Start { base: tip, commit, note, conflicts })
                 }
             }
         })
-        .await
     }
 
     fn build_prompt(
@@ -136,24 +151,18 @@ impl Job {
         start: &Start,
         kit: &Kit,
     ) -> Result<String, JobError> {
-        let guidance = self.guidance()?;
+        let guidance = self.body::<TaskBody>(&self.task.spec.body)?.guidance;
         let known = kit.listed(self.skill_policy());
         let validation = self.evidence(Step::Validate)?;
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
-        let ran: Vec<_> = validation.checks.iter().map(SeenCommand::for_prompt).collect();
-        let config = self.agent_config();
         let status = self.repo_status(bench, start);
         let build = Build {
-            task: spec,
             guidance: guidance.for_prompt(),
-            skills_known: &known,
-            repo_status: &status,
             last_review: review.as_deref(),
-            validation: &ran,
-            skills: config.skill_policy,
-            network: config.network,
+            validation: &validation.checks,
+            ..build_facts(spec, self.agent_config(), &known, &status)
         };
         if self.want.step == Step::Build {
             return Ok(prompt::builder(&build, self.caps()));
@@ -163,42 +172,23 @@ impl Job {
             conflict::report(conflicts, &self.run.branch, &task_branch(self.task.name()))
         });
         // The agent that continues an interrupted repair must know its conflicts.
-        let known = integration.conflict.clone().filter(|_| self.failed_merge().is_some());
+        let failed_merge = failed_merge(&self.task);
+        let known = integration.conflict.clone().filter(|_| failed_merge.is_some());
         let conflict = found.or(known.filter(|_| !self.task.cut_short.is_empty()));
-        let ran_together: Vec<_> = integration.checks.iter().map(SeenCommand::for_prompt).collect();
-        let together = self
-            .failed_merge()
-            .filter(|_| !ran_together.is_empty())
-            .map(|why| Together { why, ran: &ran_together });
+        let together = failed_merge
+            .filter(|_| !integration.checks.is_empty())
+            .map(|why| FailedChecks { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
         let fix = Fix {
             build,
             findings: &findings,
-            uat: uat.checks.first().map(SeenCommand::for_prompt),
-            uat_cases: cases
-                .as_deref()
-                .filter(|_| uat.checks.iter().any(|c| c.exit_code != Some(0))),
+            uat: uat.checks.first(),
+            uat_cases: cases.as_deref().filter(|_| !uat.checks.iter().all(|c| c.is_exit_zero())),
             conflict: conflict.as_deref(),
             together,
         };
         Ok(prompt::fix(&fix, self.caps()))
-    }
-
-    /// Why the last round failed at the merge, if it did.
-    fn failed_merge(&self) -> Option<&str> {
-        let shown = self.task.last(Step::Merge)?;
-        match &shown.outcome {
-            Outcome::Failed { why } if shown.round + 1 == self.task.round => Some(why),
-            Outcome::Failed { .. }
-            | Outcome::Passed
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => None,
-        }
     }
 
     /// Findings against the last round that have no part of their own in the prompt, such as broken
@@ -214,19 +204,14 @@ impl Job {
     }
 
     fn repo_status(&self, bench: &Bench, start: &Start) -> String {
-        let mut text = format!(
-            "branch autopilot/{} at {}, based on {} of {}\n",
-            self.name_for_refs(),
-            bench.commit.short(),
-            start.base.short(),
-            self.run.base_branch
-        );
+        let branch = &self.run.base_branch;
+        let mut text = work_status(self.name_for_refs(), &bench.commit, &start.base, branch);
         if bench.commit != start.base {
             text.push_str("the worktree holds the changes of the work so far\n");
         }
         if start.conflicts.is_some() {
             text.push_str("its files contain conflict markers to resolve\n");
-        } else if let Some(why) = self.failed_merge() {
+        } else if let Some(why) = failed_merge(&self.task) {
             text.push_str(&format!(
                 "the last merge failed: {why}\nthe work is now on top of the run's branch\n"
             ));
@@ -255,6 +240,13 @@ impl Job {
     }
 }
 
+/// Puts the commits and the tree of captured work into the facts.
+pub(super) fn note_work(facts: &mut Facts, start: &Start, capture: &Capture) {
+    facts.base = Some(start.base.to_string());
+    facts.tree = Some(capture.tree.to_string());
+    facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
+}
+
 pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
     let mut notes = Vec::new();
     if capture.git_settings_changed {
@@ -271,7 +263,8 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
 pub(super) fn violation(violation: &Violation) -> String {
     match violation {
         Violation::NestedRepository { path } => {
-            format!("there is a git repository inside the worktree at {}; remove it", lossy(path))
+            let path = String::from_utf8_lossy(path);
+            format!("there is a git repository inside the worktree at {path}; remove it")
         }
         Violation::Unreadable { reason } => {
             format!("a file can't be read: {reason}; make it readable or remove it")
@@ -284,8 +277,4 @@ pub(super) fn violation(violation: &Violation) -> String {
         }
         Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
     }
-}
-
-fn lossy(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }

@@ -25,23 +25,21 @@ impl Job {
     }
 
     /// The whole change of the task, from its base to the captured tree.
-    pub(super) async fn change(&self) -> Result<Arc<GitChange>, JobError> {
+    pub(super) fn change(&self) -> Result<Arc<GitChange>, JobError> {
         let missing = || JobError::Internal("there is no work to check");
         let base = Oid::parse(self.task.base.as_deref().ok_or_else(missing)?)?;
         let tree = Oid::parse(self.task.tree.as_deref().ok_or_else(missing)?)?;
-        let workshop = self.context.workshop.clone();
-        blocking(move || workshop.change(&base, &tree)).await
+        blocking(|| self.context.workshop.change(&base, &tree))
     }
 
     /// The guards' findings about work on top of `base`.
-    pub(super) async fn looked_at(
+    pub(super) fn findings_in(
         &self,
         base: &Oid,
         tree: &Oid,
         spec: &TaskSpec,
     ) -> Result<Vec<Finding>, JobError> {
-        let (workshop, base, tree) = (self.context.workshop.clone(), base.clone(), tree.clone());
-        let change = blocking(move || workshop.change(&base, &tree)).await?;
+        let change = blocking(|| self.context.workshop.change(base, tree))?;
         Ok(self.guard(&change, spec))
     }
 
@@ -59,9 +57,7 @@ impl Job {
         findings.extend(self.touched_commands(change, spec));
         findings
     }
-}
 
-impl Job {
     /// Findings about changed files that a gate's command names: such a change also changes the
     /// gate, so the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {

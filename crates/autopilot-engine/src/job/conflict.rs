@@ -9,20 +9,27 @@ const SIDES_BYTES_MAX: usize = 96 * 1024;
 
 /// One sentence about the conflicts, for the record.
 pub fn sentence(conflicts: &Conflicts) -> String {
-    let names: Vec<String> = conflicts.paths.iter().take(NAMED_MAX).map(path).collect();
-    let more = (conflicts.paths.len() + conflicts.more).saturating_sub(names.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("the change conflicts with the run's branch in {}{more}", names.join(", "))
+    let names: Vec<String> = conflicts.paths.iter().map(path).collect();
+    let named = named(&names, conflicts.paths.len() + conflicts.more);
+    format!("the change conflicts with the run's branch in {named}")
+}
+
+/// The first of these names, and the number of all the others.
+fn named(names: &[String], count: usize) -> String {
+    let shown = &names[..names.len().min(NAMED_MAX)];
+    match count.saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// Tells an agent that its earlier work is not in the directory, as its session may remember that
 /// work. `paths` are all files it had changed.
 pub fn left_behind(conflicts: &Conflicts, paths: &[String]) -> String {
-    let named: Vec<&str> = paths.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = paths.len() - named.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let of =
-        if named.is_empty() { String::new() } else { format!(" to {}{more}", named.join(", ")) };
+    let of = match paths {
+        [] => String::new(),
+        _ => format!(" to {}", named(paths, paths.len())),
+    };
     format!(
         "Your earlier changes{of} are not in your working directory: others have since changed the \
          same places, so you begin with the branch as it is now. They are kept as commit {}; \

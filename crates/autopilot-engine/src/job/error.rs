@@ -76,8 +76,8 @@ pub enum JobError {
     Integration(Arc<JobError>),
     #[error("internal: no job does step {step}")]
     NoJob { step: Step },
-    #[error("internal: a thread ended without a result")]
-    Thread(#[from] tokio::task::JoinError),
+    #[error("internal: the work panicked")]
+    Panicked,
     #[error("internal: {0}")]
     Internal(&'static str),
 }

@@ -1,151 +1,76 @@
-//! The results of a gate, kept as one text for later prompts and for people.
+//! The results of gates as a job keeps and reads them.
 
 use super::user_command::CommandCheck;
 use super::{Job, JobError};
-use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
-use autopilot_core::guard::Finding;
-use autopilot_core::prompt::{Caps, RanCommand};
+use autopilot_core::event::Facts;
+use autopilot_core::evidence::{NewFailures, RoundEvidence};
+use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
-
-/// The results of a gate in one round.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RoundEvidence {
-    pub checks: Vec<SeenCommand>,
-    pub findings: Vec<Finding>,
-    /// Differences between the builder's report and what the controller saw.
-    pub differs: Vec<String>,
-    /// The conflict that prevented a merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conflict: Option<String>,
-}
-
-/// One command and what the controller saw of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SeenCommand {
-    pub name: String,
-    pub command: String,
-    pub exit_code: Option<i32>,
-    pub output: String,
-    pub log: String,
-    /// Names of the failed tests, where the output names them.
-    #[serde(default)]
-    pub failing: BTreeSet<String>,
-    /// A hash of the output without times and addresses; none for an empty output.
-    #[serde(default)]
-    pub mark: Option<String>,
-    /// The command changed tracked files, which it must not.
-    #[serde(default)]
-    pub changed: bool,
-    /// The command ended by itself, with an exit code.
-    #[serde(default)]
-    pub ended: bool,
-}
-
-impl RoundEvidence {
-    /// The checks that failed, except those that fail the same way on the untouched base.
-    pub fn new_failures<'a>(
-        &'a self,
-        base: &'a RoundEvidence,
-    ) -> impl Iterator<Item = &'a SeenCommand> {
-        self.checks.iter().filter(|seen| seen.failed() && !seen.is_known(base))
-    }
-}
-
-/// Failures, divided by whether the untouched base has them too.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct NewFailures {
-    pub reasons: Vec<String>,
-    /// Failures that the base has as well.
-    pub excused: Vec<String>,
-}
-
-impl NewFailures {
-    /// Divides failures, each given as a sentence and whether the base has it too.
-    pub fn of(failed: impl Iterator<Item = (String, bool)>) -> NewFailures {
-        let mut failures = NewFailures::default();
-        for (failure, is_known) in failed {
-            let kind = if is_known { &mut failures.excused } else { &mut failures.reasons };
-            kind.push(failure);
-        }
-        failures
-    }
-}
-
-/// The difference between the builder's claim about the tests and what the controller saw. It is
-/// shown to the reviewer and does not block.
-pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
-    let failure = failure.filter(|_| tests_passed == Some(true))?;
-    Some(format!("the builder says the tests passed, but {failure}"))
-}
-
-impl SeenCommand {
-    /// The result of a command that was run.
-    pub fn of(check: &CommandCheck) -> SeenCommand {
-        SeenCommand {
-            name: check.name.to_owned(),
-            command: check.line.clone(),
-            exit_code: check.ran.code,
-            output: check.ran.tail.clone(),
-            log: check.log.clone(),
-            failing: failing_tests(&check.ran.text),
-            mark: (!check.ran.text.trim().is_empty()).then(|| failure_fingerprint(&check.ran.text)),
-            changed: check.changed,
-            ended: check.ran.code.is_some() && !check.ran.timed_out && !check.ran.stuck,
-        }
-    }
-
-    /// Returns whether the command failed.
-    pub fn failed(&self) -> bool {
-        self.exit_code != Some(0) || !self.ended || self.changed
-    }
-
-    /// Returns whether the base has the same failure.
-    pub fn is_known(&self, base: &RoundEvidence) -> bool {
-        base.checks.iter().any(|base| self.is_as_on(base))
-    }
-
-    /// Returns whether the command fails no worse than on the base: it ends the same way, and
-    /// either only tests fail that failed there too, or the output is the same word for word.
-    pub fn is_as_on(&self, base: &SeenCommand) -> bool {
-        let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
-        let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
-        let same_words = self.mark.is_some() && self.mark == base.mark;
-        let same_rewrite = self.changed && base.changed;
-        self.name == base.name && same_end && (known || same_words || same_rewrite)
-    }
-
-    /// The result as a prompt shows it.
-    pub fn for_prompt(&self) -> RanCommand<'_> {
-        RanCommand {
-            name: &self.name,
-            command: &self.command,
-            exit_code: self.exit_code,
-            output: &self.output,
-        }
-    }
-}
 
 impl Job {
     /// The last result of a step, from this round or the one before.
     pub(super) fn evidence(&self, step: Step) -> Result<RoundEvidence, JobError> {
-        Ok(match self.answer_of(step)? {
-            Some(text) => serde_json::from_str(&text).unwrap_or_default(),
-            None => RoundEvidence::default(),
-        })
+        self.evidence_at(self.task.last(step).and_then(|shown| shown.facts.answer.as_deref()))
+    }
+
+    /// The results on the untouched base.
+    pub(super) fn known_failures(&self) -> Result<RoundEvidence, JobError> {
+        self.evidence_at(self.base_evidence.as_deref())
+    }
+
+    /// The results kept under a hash; unreadable ones are those of a gate that ran nothing.
+    pub(super) fn evidence_at(&self, hash: Option<&str>) -> Result<RoundEvidence, JobError> {
+        let text = hash.map(|hash| self.context.text(hash)).transpose()?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
     pub(super) fn answer_of(&self, step: Step) -> Result<Option<String>, JobError> {
         let hash = self.task.last(step).and_then(|shown| shown.facts.answer.as_ref());
-        Ok(match hash {
-            Some(hash) => Some(self.context.text(hash)?),
-            None => None,
-        })
+        Ok(hash.map(|hash| self.context.text(hash)).transpose()?)
     }
 
     pub(super) fn keep(&self, evidence: &RoundEvidence) -> Result<String, JobError> {
         Ok(self.context.texts.put(&self.clean_json(evidence)?)?)
+    }
+
+    /// The facts of a gate that ran commands: the tails of those that failed, and all the evidence.
+    pub(super) fn facts_of_checks(
+        &self,
+        checks: &[CommandCheck],
+        evidence: &RoundEvidence,
+    ) -> Result<Facts, JobError> {
+        let worst = checks.iter().find(|check| !check.passed()).or(checks.first());
+        let failed = checks.iter().filter(|check| !check.passed());
+        let tails: Vec<&str> = failed.map(|check| check.ran.tail.as_str()).collect();
+        let tail = match tails.is_empty() {
+            true => worst.map(|check| check.ran.tail.clone()).unwrap_or_default(),
+            false => tails.join("\n"),
+        };
+        let note = |check: &CommandCheck| {
+            let name = check.name;
+            check.ran.notes.iter().map(|note| format!("{name}: {note}")).collect::<Vec<_>>()
+        };
+        Ok(Facts {
+            exit: worst.and_then(|check| check.ran.exit.code),
+            signal: worst.and_then(|check| check.ran.exit.signal),
+            log: worst.map(|check| check.log.clone()),
+            tail: Some(self.context.texts.put(&tail)?),
+            answer: Some(self.keep(evidence)?),
+            notes: checks.iter().flat_map(note).collect(),
+            ..Facts::default()
+        })
+    }
+
+    /// The failures that the untouched base does not have, and those that it has too.
+    pub(super) fn new_failures(
+        &self,
+        checks: &[CommandCheck],
+        evidence: &RoundEvidence,
+    ) -> Result<NewFailures, JobError> {
+        let base = self.known_failures()?;
+        let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
+        let failed = failed.map(|(check, seen)| (check.failure(), seen.is_known(&base)));
+        Ok(NewFailures::of(failed))
     }
 
     pub(super) fn caps(&self) -> Caps {
@@ -153,67 +78,8 @@ impl Job {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn seen(name: &str, code: i32, failing: &[&str]) -> SeenCommand {
-        SeenCommand {
-            name: name.to_owned(),
-            command: format!("run {name}"),
-            exit_code: Some(code),
-            output: String::new(),
-            log: String::new(),
-            failing: failing.iter().map(|test| (*test).to_owned()).collect(),
-            mark: None,
-            changed: false,
-            ended: true,
-        }
-    }
-
-    fn of(checks: Vec<SeenCommand>) -> RoundEvidence {
-        RoundEvidence { checks, ..RoundEvidence::default() }
-    }
-
-    #[test]
-    fn only_what_did_not_fail_on_the_base_is_new() {
-        let base = of(vec![seen("tests", 1, &["a", "b"]), seen("lint", 0, &[])]);
-        for (now, is_new) in [
-            (seen("tests", 0, &[]), false),
-            (seen("tests", 1, &["a"]), false),
-            (seen("tests", 1, &["a", "c"]), true),
-            (seen("tests", 2, &["a"]), true),
-            (seen("lint", 1, &[]), true),
-            (SeenCommand { ended: false, ..seen("tests", 1, &["a"]) }, true),
-        ] {
-            let shown = of(vec![now]);
-            assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
-        }
-    }
-
-    #[test]
-    fn a_rewrite_by_the_formatter_is_excused_where_the_base_has_one() {
-        let rough = || SeenCommand { changed: true, ..seen("format", 0, &[]) };
-        assert_eq!(of(vec![rough()]).new_failures(&of(vec![rough()])).count(), 0);
-        let neat = of(vec![seen("format", 0, &[])]);
-        assert_eq!(of(vec![rough()]).new_failures(&neat).count(), 1);
-    }
-
-    #[test]
-    fn failures_are_told_apart() {
-        let failed = [("tests failed".to_owned(), true), ("lint failed".to_owned(), false)];
-        let failures = NewFailures::of(failed.into_iter());
-        assert_eq!(failures.reasons, ["lint failed"]);
-        assert_eq!(failures.excused, ["tests failed"]);
-    }
-
-    #[test]
-    fn a_claim_is_untrue_only_if_it_was_made_and_the_tests_failed() {
-        let failure = || Some("tests failed with exit code 1".to_owned());
-        let told = "the builder says the tests passed, but tests failed with exit code 1";
-        assert_eq!(untrue_claim(Some(true), failure()).as_deref(), Some(told));
-        for (claim, failure) in [(Some(true), None), (Some(false), failure()), (None, failure())] {
-            assert_eq!(untrue_claim(claim, failure), None);
-        }
-    }
+/// The evidence of commands that were run.
+pub(super) fn evidence_of(checks: &[CommandCheck]) -> RoundEvidence {
+    let checks = checks.iter().map(CommandCheck::seen).collect();
+    RoundEvidence { checks, ..RoundEvidence::default() }
 }

@@ -6,7 +6,7 @@
 use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
 use super::asking::{AgentTurn, Question};
-use super::workshop::{Bench, For, blocking, seconds_now};
+use super::workshop::{For, Workshop, blocking, seconds_now};
 use super::{Job, JobError};
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, AgentEnding, AgentOutcome, Cause, Exchange};
@@ -18,7 +18,6 @@ use autopilot_host::git::{
 };
 use camino::Utf8Path;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes of the earlier exchanges that are repeated, newest first.
@@ -67,24 +66,26 @@ impl Job {
         let count = self.context.config.worktrees.ports;
         let _held = self.context.workshop.ports.lease(self.want.id, count)?;
         let branch = session_branch(&ask.session);
-        let start = self.newest(&branch).await?;
+        let start = self.newest(&branch)?;
         // The saved work of the attempt itself keeps its name.
         let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
         let of = (&start, &start);
-        let bench = self.bench_as(name.clone(), For::Agent, of, Instant::now()).await?;
-        let question = self.put(ask, &bench)?;
+        let bench = self.bench_as(&name, For::Agent, of, Instant::now()).await?;
+        let earlier = self.exchanges_of(None, self.want.id, is_answered)?;
+        let asked = |prompt| Question::new(prompt, &bench.dir, ask.access);
+        let question = self.put(ask, earlier, asked)?;
         let turn = self.turn(&question).await;
         self.leave_home();
         // Capture before judging: whatever the agent wrote must be reachable.
-        let capture = bench.capture(self.name_for_refs(), name.clone()).await?;
+        let capture = bench.capture(self.name_for_refs(), &name)?;
         let turn = turn?;
-        let asked_for = question.session().filter(|_| ask.is_its_own);
+        let asked_for = question.session.as_deref().filter(|_| ask.is_its_own);
         let mut notes = turn.ran.notes.clone();
         notes.extend(self.billing().note());
         notes.extend(super::build::notes_of(&capture));
         let branch = match ask.access {
             Access::Edit | Access::Unsafe => {
-                self.keep_changes(ask, &branch, &start, &capture, name).await?
+                self.keep_changes(ask, &branch, &start, &capture, &name)?
             }
             Access::Read => {
                 let kept = capture.commit.as_ref().map(|_| &capture.salvage_ref);
@@ -124,17 +125,16 @@ impl Job {
             // An agent other than the one that had the session does not know it.
             is_its_own: words.is_its_own && words.lane == self.want.lane,
             prompt: said.clone(),
-            access: question.access(),
+            access: question.access,
         };
-        let mut earlier =
-            self.exchanges_of(Some(&words.session), words.attempt, RetoldQuestions::All)?;
+        // Questions that ended before they were answered are retold too.
+        let mut earlier = self.exchanges_of(Some(&words.session), words.attempt, |_| true)?;
         if earlier.is_empty() {
             earlier.push(Exchange { prompt: question.prompt.clone(), answer: String::new() });
         }
-        let told = self.putting(&ask, earlier.clone())?;
-        let further = question.instead(told.prompt).in_session(told.session, told.earlier);
+        let further = self.put(&ask, earlier.clone(), |prompt| question.instead(prompt))?;
         let mut turn = self.turn(&further).await?;
-        let asked_for = further.session().filter(|_| ask.is_its_own);
+        let asked_for = further.session.as_deref().filter(|_| ask.is_its_own);
         if is_vanished(&turn.ending, asked_for) && !self.cancel.is_asked() {
             let prompt = with_exchanges(&earlier, &said)?;
             let notes = turn.ran.notes;
@@ -155,43 +155,34 @@ impl Job {
 
     /// The commit with the changes made in the session since, or else the work of the task, or else
     /// the run's branch.
-    async fn newest(&self, branch: &str) -> Result<Oid, JobError> {
-        let hub = self.context.workshop.hub.clone();
-        let task = self.name_for_refs().to_owned();
-        let salvage = |id| AttemptName { task: &task, id: &self.id_for_refs(id) }.salvage_ref();
+    fn newest(&self, branch: &str) -> Result<Oid, JobError> {
+        let hub = &self.context.workshop.hub;
+        let task = self.name_for_refs();
+        let salvage = |id| AttemptName { task, id: &self.id_for_refs(id) }.salvage_ref();
         let mut refs = vec![format!("refs/heads/{branch}")];
         refs.extend(self.task.cut_short.iter().rev().map(|id| salvage(*id)));
-        refs.extend(self.task.commit.clone());
-        refs.push(format!("refs/heads/{}", self.run.branch));
-        let base = Oid::parse(&self.run.base)?;
-        blocking(move || -> Result<Oid, GitError> {
-            for name in refs {
-                let found = if name.starts_with("refs/") {
-                    hub.resolve(&name)?
-                } else {
-                    Some(Oid::parse(&name)?)
-                };
-                if let Some(commit) = found {
-                    return Ok(commit);
-                }
+        for name in refs {
+            if let Some(commit) = blocking(|| hub.resolve(&name))? {
+                return Ok(commit);
             }
-            Ok(base)
-        })
-        .await
+        }
+        match &self.task.commit {
+            Some(commit) => Ok(Oid::parse(commit)?),
+            None => self.tip(),
+        }
     }
 
     /// The question in a form this agent can continue from: with its own session, or with the
-    /// earlier exchanges.
-    fn put<'a>(&self, ask: &Further, bench: &'a Bench) -> Result<Question<'a>, JobError> {
-        let earlier = self.exchanges_of(None, self.want.id, RetoldQuestions::Answered)?;
-        let Putting { prompt, session, earlier } = self.putting(ask, earlier)?;
-        Ok(Question::new(prompt, &bench.dir, ask.access).in_session(session, earlier))
-    }
-
-    fn putting(&self, ask: &Further, earlier: Vec<Exchange>) -> Result<Putting, JobError> {
+    /// earlier exchanges. `asked` makes a question of a prompt.
+    fn put<'a>(
+        &self,
+        ask: &Further,
+        earlier: Vec<Exchange>,
+        asked: impl Fn(String) -> Question<'a>,
+    ) -> Result<Question<'a>, JobError> {
         let agent = agent_of(self.agent_config(), &self.context.place.root)?;
         let by_session = |session: String, earlier| {
-            Ok(Putting { prompt: ask.prompt.clone(), session: Some(session), earlier })
+            Ok(asked(ask.prompt.clone()).in_session(Some(session), earlier))
         };
         if let Agent::OpenAi(_) = agent {
             let is_all_lost = earlier.is_empty();
@@ -207,8 +198,7 @@ impl Job {
         } else if ask.is_its_own && agent.keeps_sessions() {
             return by_session(ask.session.clone(), Vec::new());
         }
-        let prompt = with_exchanges(&earlier, &ask.prompt)?;
-        Ok(Putting { prompt, session: None, earlier: Vec::new() })
+        Ok(asked(with_exchanges(&earlier, &ask.prompt)?))
     }
 
     /// The questions and answers of an attempt, oldest first; with a session, also those of the
@@ -217,7 +207,7 @@ impl Job {
         &self,
         session: Option<&str>,
         attempt: AttemptId,
-        kept: RetoldQuestions,
+        is_retold: fn(&Metadata) -> bool,
     ) -> Result<Vec<Exchange>, JobError> {
         let run = RecordedRun::open(&self.context.place.views(), &self.run.id)?;
         let (attempt, task) = (attempt.to_string(), self.task.name());
@@ -228,7 +218,7 @@ impl Job {
         let mut room = EARLIER_BYTES_MAX;
         let mut exchanges = Vec::new();
         let execs = run.newest_first()?;
-        for (exec, _) in execs.filter(|(_, said)| is_part(said) && kept.takes(said)) {
+        for (exec, _) in execs.filter(|(_, said)| is_part(said) && is_retold(said)) {
             let Some(mut said) = exchange(&run, &exec) else { continue };
             let left = room.checked_sub(said.prompt.len() + said.answer.len());
             // The oldest exchange that fits only partly is cut rather than left out.
@@ -245,37 +235,31 @@ impl Job {
     }
 
     /// Commits the changes on the session's branch and publishes it to the user's repository.
-    async fn keep_changes(
+    fn keep_changes(
         &self,
         ask: &Further,
         branch: &str,
         start: &Oid,
         capture: &Capture,
-        attempt: String,
+        attempt: &str,
     ) -> Result<Option<ContinuedBranch>, JobError> {
-        let hub = self.context.workshop.hub.clone();
-        let repo = Arc::clone(&self.context.workshop.repo);
-        let (start, tree, branch) = (start.clone(), capture.tree.clone(), branch.to_owned());
-        let (run, task) = (self.run.id.clone(), self.name_for_refs().to_owned());
-        let message = message(&self.clean(&ask.prompt), &ask.session);
-        blocking(move || -> Result<Option<ContinuedBranch>, GitError> {
-            if hub.tree_of(&start)? == tree {
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let request = CommitRequest {
+            run: &self.run.id,
+            attempt: AttemptName { task: self.name_for_refs(), id: attempt },
+            branch,
+            parent: start,
+            tree: &capture.tree,
+            message: &message(&self.clean(&ask.prompt), &ask.session),
+            identity: &repo.identity,
+            now: seconds_now(),
+        };
+        blocking(|| -> Result<Option<ContinuedBranch>, GitError> {
+            if hub.tree_of(start)? == capture.tree {
                 return Ok(None);
             }
-            let made = commit_task(
-                &hub,
-                &CommitRequest {
-                    run: &run,
-                    attempt: AttemptName { task: &task, id: &attempt },
-                    branch: &branch,
-                    parent: &start,
-                    tree: &tree,
-                    message: &message,
-                    identity: &repo.identity,
-                    now: seconds_now(),
-                },
-            )?;
-            let there = publish_reachable(&hub, &repo, &branch)?;
+            let made = commit_task(hub, &request)?;
+            let there = publish_reachable(hub, repo, branch)?;
             Ok(Some(ContinuedBranch {
                 name: there.branch,
                 base: start.to_string(),
@@ -283,7 +267,6 @@ impl Job {
                 instead: there.instead,
             }))
         })
-        .await
     }
 }
 
@@ -295,30 +278,6 @@ fn is_vanished(ending: &AgentEnding, asked_for: Option<&str>) -> bool {
         (_, None) | (None, _) => false,
     };
     said || other
-}
-
-/// The earlier questions that are repeated.
-#[derive(Clone, Copy)]
-enum RetoldQuestions {
-    Answered,
-    /// Also questions that ended before they were answered.
-    All,
-}
-
-impl RetoldQuestions {
-    fn takes(self, said: &Metadata) -> bool {
-        match self {
-            RetoldQuestions::Answered => is_answered(said),
-            RetoldQuestions::All => true,
-        }
-    }
-}
-
-/// The way in which an agent continues from earlier exchanges.
-struct Putting {
-    prompt: String,
-    session: Option<String>,
-    earlier: Vec<Exchange>,
 }
 
 fn exchange(run: &RecordedRun, exec: &RecordedExec) -> Option<Exchange> {

@@ -2,28 +2,28 @@
 //! nothing about the work: it carries the results from one session to the next.
 
 use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
-use super::build::{Start, notes_of};
-use super::change::{broken_rules, doubts};
+use super::build::{Start, note_work, notes_of};
+use super::change::doubts;
 use super::conflict;
-use super::evidence::SeenCommand;
+use super::opening::{asking_spec, with_named_skill, workflow_facts};
 use super::workshop::{For, blocking};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
+use autopilot_agents::AgentOutcome;
 use autopilot_agents::answer::{AgentAnswer, completion_after_all, read_completion, read_workflow};
 use autopilot_core::config::{Role, WorkBy};
 use autopilot_core::event::{Outcome, TaskEntry};
+use autopilot_core::evidence::SeenCommand;
 use autopilot_core::flow::workflow_step;
-use autopilot_core::prompt::RanCommand;
-use autopilot_core::state::State;
+use autopilot_core::prompt::FailedChecks;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_core::wanted::Want;
 use autopilot_core::workflow::{
-    self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, Refuted, StepBody, StepPrompt,
-    StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep,
+    self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, StepBody, StepPrompt,
+    StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep, past_steps,
 };
-use autopilot_host::git::{ChangedPath, GitError, Oid};
-use std::collections::BTreeMap;
+use autopilot_host::git::{ChangedPath, Conflicts, GitError, Oid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Characters of a step's goal that become its title.
@@ -31,25 +31,21 @@ const TITLE_CHARS_MAX: usize = 80;
 
 impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
-        let goal = self.goal_body()?;
-        let tip = self.tip().await?;
+        let goal: PlanBody = self.body(&self.task.spec.body)?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
         let carry = self.carry()?;
-        let ran = carry.ran();
         let rules = self.workflow_rules();
-        let kit = self.kit(&TaskSpec::default(), &tip).await?;
+        let kit = self.kit(&TaskSpec::default(), &tip)?;
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
-            task: &goal.text,
             carry: carry.summary.as_deref(),
-            refuted: carry.refuted.as_ref().map(|(why, _)| Refuted { why, ran: &ran }),
+            refuted: carry.refuted.as_ref().map(|(why, ran)| FailedChecks { why, ran }),
             faults: &carry.faults,
-            rules: &rules,
-            skills_known: &known,
-            schema: Workflow::SCHEMA_JSON,
+            ..workflow_facts(&goal, &rules, &known)
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
@@ -70,94 +66,63 @@ impl Job {
     }
 
     pub(super) async fn workflow_step(&self) -> Result<Done, JobError> {
-        let body = self.step_body(&self.task.spec.body)?;
+        let body: StepBody = self.body(&self.task.spec.body)?;
         if let Some(seconds) = body.step.timeout_sec {
             // Set once: an attempt belongs to one step.
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = self.start().await?;
-        let left_behind = self.left_behind(&start).await?;
+        let start = self.start()?;
+        let left_behind = self.left_behind(&start)?;
         let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
-        let goal = self.goal_above()?;
-        let results = self.results(&self.kin.steps)?;
-        let dependencies: Vec<&StepResult> = results.iter().collect();
+        let results = self.past_results()?;
+        let dependencies: Vec<&StepResult> = results.iter().map(|(_, result)| result).collect();
         let facts = StepPrompt {
             goal: &body.step.goal,
-            task: &goal,
+            task: &self.whole()?.text,
             dependencies: &dependencies,
-            failed: self.failed_before(),
+            failed: self.task.last(self.want.step).and_then(|shown| shown.outcome.failure()),
             left_behind: left_behind.as_deref(),
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
-        let kit = self.kit(&body.spec, &start.commit).await?;
-        let question = Question::editing(self.with_skills(prompt, &kit)?, &bench.dir);
+        let kit = self.kit(&body.spec, &start.commit)?;
+        let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
             None => self.turn(&question).await,
         };
-        let succeeded =
-            |turn: &AgentTurn| turn.ending.outcome == autopilot_agents::AgentOutcome::Success;
-        let is_done = turn.as_ref().is_ok_and(succeeded);
-        let formatted = if is_done { self.format(&body.spec, &bench).await } else { Ok(()) };
-        // Capture before judging: whatever the agent wrote must be reachable.
-        let capture = bench.capture(self.name_for_refs(), self.id_for_refs(self.want.id)).await?;
-        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        let is_good = |turn: &AgentTurn| turn.ending.outcome == AgentOutcome::Success;
+        let is_done = turn.as_ref().is_ok_and(is_good);
+        let captured = self.captured(&bench, &start, &body.spec, is_done).await;
         let turn = turn?;
-        formatted?;
+        let capture = captured?;
         let mut facts = self.facts_of(&turn)?;
-        facts.notes.extend(start.note);
+        facts.notes.extend(start.note.clone());
         facts.notes.extend(notes_of(&capture));
         facts.answer = Some(self.context.texts.put(&self.clean(&turn.ending.answer))?);
-        facts.base = Some(start.base.to_string());
-        facts.tree = Some(capture.tree.to_string());
-        facts.commit = Some(capture.commit.as_ref().unwrap_or(&start.commit).to_string());
+        let outcome = if is_done {
+            let against = self.weighed_change(&mut facts, &start, &capture, &body.spec)?;
+            Outcome::weighed(&against)
+        } else {
+            note_work(&mut facts, &start, &capture);
+            workflow_step::ended(self.judged(&turn.ending), self.named_model())
+        };
         let stands = workflow_step::standing(&self.task);
-        if turn.ending.outcome != autopilot_agents::AgentOutcome::Success {
-            let judged = self.judged(&turn.ending);
-            let outcome = workflow_step::ended(judged, self.named_model());
-            return Ok(workflow_step::unless_it_stands(stands, outcome, facts));
-        }
-        let mut against: Vec<String> =
-            capture.violations.iter().map(super::build::violation).collect();
-        let found = self.looked_at(&start.base, &capture.tree, &body.spec).await?;
-        against.extend(broken_rules(&found));
-        facts.notes.extend(doubts(&found));
-        if against.is_empty() {
-            return Ok((Outcome::Passed, facts));
-        }
-        let outcome = Outcome::Failed { why: against.join("; ") };
         Ok(workflow_step::unless_it_stands(stands, outcome, facts))
     }
 
     /// A sentence for an agent whose session remembers work that is not in the directory.
-    async fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
+    fn left_behind(&self, start: &Start) -> Result<Option<String>, JobError> {
         let Some(conflicts) = &start.conflicts else { return Ok(None) };
-        let workshop = self.context.workshop.clone();
-        let (ours, theirs) = (conflicts.ours.clone(), conflicts.theirs.clone());
-        let paths = blocking(move || -> Result<Vec<String>, GitError> {
-            let Some(base) = workshop.hub.merge_base(&theirs, &ours)? else {
-                return Ok(Vec::new());
-            };
-            let change = workshop.change(&base, &theirs)?;
+        let Conflicts { ours, theirs, .. } = conflicts;
+        let workshop = &self.context.workshop;
+        let paths = blocking(|| -> Result<Vec<String>, GitError> {
+            let Some(base) = workshop.hub.merge_base(theirs, ours)? else { return Ok(Vec::new()) };
+            let change = workshop.change(&base, theirs)?;
             Ok(change.paths.iter().map(ChangedPath::display).collect())
-        });
-        Ok(Some(conflict::left_behind(conflicts, &paths.await?)))
-    }
-
-    /// Why the step's result was not merged in an earlier round.
-    fn failed_before(&self) -> Option<&str> {
-        match &self.task.last(self.want.step)?.outcome {
-            Outcome::Failed { why } => Some(why),
-            Outcome::Passed
-            | Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => None,
-        }
+        })?;
+        Ok(Some(conflict::left_behind(conflicts, &paths)))
     }
 
     /// The model that the workflow named for this step, if that model is in use, and its agent.
@@ -169,27 +134,26 @@ impl Job {
     }
 
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
-        let goal = self.goal_body()?;
-        let tip = self.tip().await?;
+        let goal: PlanBody = self.body(&self.task.spec.body)?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
-        let (workflow, results) = self.iteration(self.task.round)?;
+        let (workflow, results) = iteration(self.past_results()?, self.task.round);
         let evidence = self.evidence(Step::Validate)?;
-        let ran: Vec<_> = evidence.checks.iter().map(SeenCommand::for_prompt).collect();
         let base = Oid::parse(&self.run.base)?;
-        let found = doubts(&self.looked_at(&base, &tip, &TaskSpec::default()).await?);
+        let found = doubts(&self.findings_in(&base, &tip, &TaskSpec::default())?);
         let rules = self.workflow_rules();
         let facts = CompletionPrompt {
             task: &goal.text,
             workflow: &workflow,
             results: &results,
-            validation: &ran,
+            validation: &evidence.checks,
             doubts: &found,
             base: Some(&self.run.base),
             rules: &rules,
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_skills_of(prompt, &tip).await?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
         let AskedQuestion { mut facts, answer, .. } =
             self.ask_by::<Completion, _>(question, read).await?;
@@ -207,23 +171,6 @@ impl Job {
             facts.tasks = self.entries(next, self.task.round + 1)?;
         }
         Ok((assessed.completion.outcome(), facts))
-    }
-
-    fn goal_body(&self) -> Result<PlanBody, JobError> {
-        let text = self.context.text(&self.task.spec.body)?;
-        serde_json::from_str(&text).map_err(JobError::Spec)
-    }
-
-    /// The goal of the whole run.
-    fn goal_above(&self) -> Result<String, JobError> {
-        let text = self.context.text(&self.kin.whole)?;
-        let body: PlanBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
-        Ok(body.text)
-    }
-
-    fn step_body(&self, hash: &str) -> Result<StepBody, JobError> {
-        let text = self.context.text(hash)?;
-        serde_json::from_str(&text).map_err(JobError::Spec)
     }
 
     fn workflow_rules(&self) -> WorkflowRules {
@@ -256,9 +203,11 @@ impl Job {
         checked: &CheckedWorkflow,
         iteration: u32,
     ) -> Result<Vec<TaskEntry>, JobError> {
+        let mut taken: BTreeSet<String> = self.taken_names()?.into_keys().collect();
         let mut names: BTreeMap<&str, String> = BTreeMap::new();
         for step in &checked.workflow.steps {
-            let name = self.step_name(&step.id, iteration, &names);
+            let name = free_name(workflow::task_name(&step.id, iteration), &taken);
+            taken.insert(name.clone());
             names.insert(&step.id, name);
         }
         let mut entries = Vec::new();
@@ -289,41 +238,15 @@ impl Job {
         Ok(entries)
     }
 
-    /// The step's own name, made different from those of earlier iterations.
-    fn step_name(&self, id: &str, iteration: u32, others: &BTreeMap<&str, String>) -> String {
-        let is_free = |name: &String| {
-            !self.kin.taken.contains_key(name) && !others.values().any(|other| other == name)
+    /// The finished steps that matter to this attempt, with their results.
+    fn past_results(&self) -> Result<Vec<(StepBody, StepResult)>, JobError> {
+        let result = |past: PastStep| {
+            let body: StepBody = self.body(&past.body)?;
+            let said = past.answer.as_deref().map(|hash| self.context.text(hash)).transpose()?;
+            let result = past.result(&body.step.id, said);
+            Ok((body, result))
         };
-        let first = workflow::task_name(id, iteration);
-        let more = (2..).map(|number| format!("{first}-{number}"));
-        let mut names = std::iter::once(first.clone()).chain(more);
-        names.find(is_free).unwrap_or(first)
-    }
-
-    fn results(&self, past: &[PastStep]) -> Result<Vec<StepResult>, JobError> {
-        past.iter().map(|past| Ok(self.result(past)?.1)).collect()
-    }
-
-    fn result(&self, past: &PastStep) -> Result<(StepBody, StepResult), JobError> {
-        let body = self.step_body(&past.body)?;
-        let said = past.answer.as_deref().map(|hash| self.context.text(hash)).transpose()?;
-        let result = past.result(&body.step.id, said);
-        Ok((body, result))
-    }
-
-    /// The workflow of an iteration and the results of its steps, in order.
-    fn iteration(&self, number: u32) -> Result<(Workflow, Vec<StepResult>), JobError> {
-        let mut found = Vec::new();
-        for past in &self.kin.steps {
-            let (body, result) = self.result(past)?;
-            if body.iteration == number {
-                found.push((body, result));
-            }
-        }
-        found.sort_by_key(|(body, _)| body.place);
-        let id = found.first().map(|(body, _)| body.workflow.clone()).unwrap_or_default();
-        let (steps, results) = found.into_iter().map(|(body, result)| (body.step, result)).unzip();
-        Ok((Workflow { version: workflow::VERSION, id, steps }, results))
+        past_steps(&self.state()?, self.want).into_iter().map(result).collect()
     }
 
     /// The results of the iteration before, for the next workflow.
@@ -336,7 +259,13 @@ impl Job {
         let (made, weighed): (Vec<_>, Vec<_>) =
             reasons.partition(|reason| reason.step == Step::Workflow);
         carry.faults = made.iter().map(|reason| reason.text.clone()).collect();
-        let Some((number, workflow, results)) = self.last_iteration()? else { return Ok(carry) };
+        let mut past = self.past_results()?;
+        // The newest earlier iteration that had any steps.
+        past.retain(|(body, _)| body.iteration < self.task.round);
+        let Some(number) = past.iter().map(|(body, _)| body.iteration).max() else {
+            return Ok(carry);
+        };
+        let (workflow, results) = iteration(past, number);
         let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
         let said = self.completion_of(number)?.unwrap_or_else(|| match texts.is_empty() {
             true => Completion::not_done("the goal was not met"),
@@ -345,17 +274,6 @@ impl Job {
         carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
         carry.refuted = self.refuted(number)?;
         Ok(carry)
-    }
-
-    /// The newest earlier iteration that had any steps.
-    fn last_iteration(&self) -> Result<Option<(u32, Workflow, Vec<StepResult>)>, JobError> {
-        for number in (1..self.task.round).rev() {
-            let (workflow, results) = self.iteration(number)?;
-            if !results.is_empty() {
-                return Ok(Some((number, workflow, results)));
-            }
-        }
-        Ok(None)
     }
 
     /// The completion check's answer for an iteration.
@@ -370,25 +288,15 @@ impl Job {
     /// Why the controller rejected the result of an iteration, and the commands it ran.
     fn refuted(&self, iteration: u32) -> Result<Option<(String, Vec<SeenCommand>)>, JobError> {
         let shown = self.task.last(Step::Validate).filter(|shown| shown.round == iteration);
-        let Some(Outcome::Failed { why }) = shown.map(|shown| &shown.outcome) else {
-            return Ok(None);
-        };
+        let Some(why) = shown.and_then(|shown| shown.outcome.failure()) else { return Ok(None) };
         let (shown, known) = (self.evidence(Step::Validate)?, self.known_failures()?);
-        Ok(Some((why.clone(), shown.new_failures(&known).cloned().collect())))
+        Ok(Some((why.to_owned(), shown.new_failures(&known).cloned().collect())))
     }
 
-    /// The prompt with the skill of this name, if there is one.
-    async fn with_skills_of(
-        &self,
-        prompt: String,
-        commit: &autopilot_host::git::Oid,
-    ) -> Result<String, JobError> {
-        let spec = TaskSpec {
-            goal: prompt.lines().next().unwrap_or_default().to_owned(),
-            ..TaskSpec::default()
-        };
-        let kit = self.kit_of(self.agent_config(), &spec, commit).await?;
-        if kit.is_complete() { self.with_skills(prompt, &kit) } else { Ok(prompt) }
+    /// The prompt with the skill named in its first line, if there is one.
+    fn with_named_skill(&self, prompt: String, commit: &Oid) -> Result<String, JobError> {
+        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), commit)?;
+        with_named_skill(prompt, &kit, self.caps())
     }
 }
 
@@ -399,13 +307,6 @@ struct Carry {
     refuted: Option<(String, Vec<SeenCommand>)>,
     /// Why the last workflow could not be used.
     faults: Vec<String>,
-}
-
-impl Carry {
-    fn ran(&self) -> Vec<RanCommand<'_>> {
-        let seen = self.refuted.iter().flat_map(|(_, seen)| seen);
-        seen.map(SeenCommand::for_prompt).collect()
-    }
 }
 
 /// Unlike a repair, a step starts on the run's branch as it is, without conflicts, so that
@@ -421,14 +322,18 @@ fn without_conflicts(start: Start) -> Start {
     Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
 }
 
-/// The finished steps that matter to this attempt: those it depends on, or all of them.
-pub fn past(state: &State, want: Want) -> Vec<PastStep> {
-    let task = state.task(want.task);
-    let is_step = task.pipeline.continues_at() == Some(want.step);
-    let asks_of_all = task.pipeline.has_tasks_by_round() && want.step.role().is_some();
-    let needs = task.spec.depends_on.iter().filter(|_| is_step);
-    let children = task.children.iter().filter(|_| asks_of_all);
-    let children = children.map(|child| state.task(*child));
-    let tasks = needs.filter_map(|name| state.named(name)).chain(children);
-    tasks.filter_map(|task| PastStep::of(state, task)).collect()
+/// The workflow of an iteration and the results of its steps, in order.
+fn iteration(mut past: Vec<(StepBody, StepResult)>, number: u32) -> (Workflow, Vec<StepResult>) {
+    past.retain(|(body, _)| body.iteration == number);
+    past.sort_by_key(|(body, _)| body.place);
+    let id = past.first().map(|(body, _)| body.workflow.clone()).unwrap_or_default();
+    let (steps, results) = past.into_iter().map(|(body, result)| (body.step, result)).unzip();
+    (Workflow { version: workflow::VERSION, id, steps }, results)
+}
+
+/// The step's own name, made different from those that are taken.
+fn free_name(first: String, taken: &BTreeSet<String>) -> String {
+    let more = (2..).map(|number| format!("{first}-{number}"));
+    let mut names = std::iter::once(first.clone()).chain(more);
+    names.find(|name| !taken.contains(name)).unwrap_or(first)
 }

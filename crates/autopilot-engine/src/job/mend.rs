@@ -26,7 +26,7 @@ impl Job {
         } else {
             ("integration-fix", "Integration fix")
         };
-        let (name, number) = self.free_name(kind);
+        let (name, number) = self.free_name(kind)?;
         let mut goal = String::from(
             "All tasks of the plan are merged, but together they fail. Find out why and fix \
              it with as small a change as possible; keep what the tasks were asked to do.",
@@ -63,10 +63,10 @@ impl Job {
         })
     }
 
-    fn free_name(&self, kind: &str) -> (String, u32) {
+    fn free_name(&self, kind: &str) -> Result<(String, u32), JobError> {
+        let taken = self.taken_names()?;
         let named = |number: u32| (format!("{kind}-{number}"), number);
-        let mut names = (1..).map(named);
-        let free = names.find(|(name, _)| !self.kin.taken.contains_key(name));
-        free.unwrap_or_else(|| named(self.task.round))
+        let free = (1..).map(named).find(|(name, _)| !taken.contains_key(name));
+        Ok(free.unwrap_or_else(|| named(self.task.round)))
     }
 }

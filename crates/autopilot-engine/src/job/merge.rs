@@ -2,39 +2,39 @@
 //! user's repository. Each part looks for its own result first, so repeating it does nothing.
 
 use super::conflict;
-use super::evidence::RoundEvidence;
-use super::train::{MergeQueue, MergeRequest, MergeVerdict};
-use super::workshop::{blocking, seconds_now};
+use super::train::{MergeRequest, MergeTask, MergeVerdict};
+use super::workshop::{Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::fingerprint;
+use autopilot_core::flow::merging;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
-    AttemptName, CommitRequest, Conflicts, Hub, Oid, PublishRefusal, Sought, Track, UserRepo,
-    commit_task, publish_reachable, task_branch,
+    CommitRequest, Conflicts, Oid, PublishRefusal, Sought, commit_task, publish_reachable,
+    task_branch,
 };
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 impl Job {
     pub(super) async fn merge(&self) -> Result<Done, JobError> {
-        if self.keeps_earlier_result() {
+        if merging::keeps_earlier_result(&self.task) {
             let why = "its earlier result is merged already".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
-        let Some(tree) = self.proven_tree() else {
+        let Some(tree) = merging::proven_tree(&self.task) else {
             // Only the exact tree that passed may be merged.
             let why = "the tree to merge is not the one that was validated".to_owned();
             return Ok((Outcome::Failed { why }, Facts::default()));
         };
-        let work = Arc::new(self.work(&tree)?);
-        if work.is_empty().await? {
+        let work = self.work(tree)?;
+        if work.is_empty()? {
             let why = "there is nothing to merge".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
-        let committing = Arc::clone(&work);
-        let commit = match blocking(move || committing.commit()).await? {
-            EarlierMerge::Merged(commit) => return work.published(commit, Facts::default()).await,
+        let commit = match blocking(|| work.commit())? {
+            EarlierMerge::Merged(commit) => return work.published(&commit, Facts::default()),
             EarlierMerge::Waits(commit) => commit,
         };
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
@@ -42,20 +42,10 @@ impl Job {
             true => user_command::validation(self, Some(&self.spec()?)),
             false => Vec::new(),
         };
-        let request = MergeRequest {
-            run: work.run.clone(),
-            branch: work.branch.clone(),
-            start: work.start.clone(),
-            task: work.task.clone(),
-            attempt: work.attempt.clone(),
-            base: work.base.clone(),
-            tree: work.tree.clone(),
-            commit: commit.clone(),
-            commands,
-            cancel: self.cancel.clone(),
-        };
+        let (of, cancel) = (work.of.clone(), self.cancel.clone());
+        let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
         match self.integrate(request).await? {
-            MergeVerdict::Merged(facts) => work.published(commit, *facts).await,
+            MergeVerdict::Merged(facts) => work.published(&commit, *facts),
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
             MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
@@ -63,31 +53,11 @@ impl Job {
         }
     }
 
-    /// Returns whether the work of this round was dropped in favour of the earlier result.
-    fn keeps_earlier_result(&self) -> bool {
-        let work = self.task.pipeline.continues_at().and_then(|step| self.task.shown(step));
-        work.is_some_and(|shown| matches!(shown.outcome, Outcome::Skipped { .. }))
-    }
-
-    fn proven_tree(&self) -> Option<String> {
-        if self.task.pipeline.place(Step::Validate).is_none() {
-            // Such a task is not validated alone: the whole run is validated at its end.
-            return self.task.tree.clone();
-        }
-        let proven = self.task.shown(Step::Validate)?;
-        let tree = proven.facts.tree.clone()?;
-        (proven.outcome == Outcome::Passed && self.task.tree.as_ref() == Some(&tree))
-            .then_some(tree)
-    }
-
-    fn work(&self, tree: &str) -> Result<MergeWork, JobError> {
+    fn work(&self, tree: &str) -> Result<MergeWork<'_>, JobError> {
         let spec = self.spec()?;
         let start = Oid::parse(&self.run.base)?;
         let base = self.task.base.as_deref().map(Oid::parse).transpose()?;
-        Ok(MergeWork {
-            hub: self.context.workshop.hub.clone(),
-            repo: Arc::clone(&self.context.workshop.repo),
-            queue: Arc::clone(&self.context.workshop.queue),
+        let of = MergeTask {
             run: self.run.id.clone(),
             branch: self.run.branch.clone(),
             base: base.unwrap_or_else(|| start.clone()),
@@ -95,8 +65,9 @@ impl Job {
             task: self.task.name().to_owned(),
             attempt: self.want.id.to_string(),
             tree: Oid::parse(tree)?,
-            message: message(&spec.title, &spec.goal),
-        })
+        };
+        let message = message(&spec.title, &spec.goal);
+        Ok(MergeWork { of, workshop: &self.context.workshop, message })
     }
 
     fn conflicted(&self, conflicts: &Conflicts) -> Result<Done, JobError> {
@@ -112,17 +83,10 @@ impl Job {
     }
 }
 
-struct MergeWork {
-    hub: Hub,
-    repo: Arc<UserRepo>,
-    queue: Arc<MergeQueue>,
-    run: String,
-    branch: String,
-    start: Oid,
-    base: Oid,
-    task: String,
-    attempt: String,
-    tree: Oid,
+/// A task's result, where it is committed, and the message of its commit.
+struct MergeWork<'a> {
+    of: MergeTask,
+    workshop: &'a Workshop,
     message: String,
 }
 
@@ -132,67 +96,51 @@ enum EarlierMerge {
     Waits(Oid),
 }
 
-impl MergeWork {
+impl MergeWork<'_> {
     /// Returns whether the tree equals the base.
-    async fn is_empty(&self) -> Result<bool, JobError> {
-        let (hub, base) = (self.hub.clone(), self.base.clone());
-        let tree = blocking(move || hub.tree_of(&base)).await?;
-        Ok(tree == self.tree)
+    fn is_empty(&self) -> Result<bool, JobError> {
+        Ok(blocking(|| self.workshop.hub.tree_of(&self.of.base))? == self.of.tree)
     }
 
     /// The task's commit on its branch.
     fn commit(&self) -> Result<EarlierMerge, JobError> {
-        let attempt = AttemptName { task: &self.task, id: &self.attempt };
-        let branch = task_branch(&self.task);
+        let MergeWork { of, workshop: Workshop { hub, repo, .. }, message } = self;
+        let branch = task_branch(&of.task);
         // Without a branch no earlier attempt came this far, so there is no history to search.
-        if self.hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
-            let sought = Sought { attempt, base: &self.base, tree: &self.tree };
-            if let Some(commit) = self.track().find(&self.hub, &sought)? {
+        if hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
+            let sought = Sought { attempt: of.attempt(), base: &of.base, tree: &of.tree };
+            if let Some(commit) = of.track(repo).find(hub, &sought)? {
                 return Ok(EarlierMerge::Merged(commit));
             }
         }
         let committed = commit_task(
-            &self.hub,
+            hub,
             &CommitRequest {
-                run: &self.run,
-                attempt,
+                run: &of.run,
+                attempt: of.attempt(),
                 branch: &branch,
-                parent: &self.base,
-                tree: &self.tree,
-                message: &self.message,
-                identity: &self.repo.identity,
+                parent: &of.base,
+                tree: &of.tree,
+                message,
+                identity: &repo.identity,
                 now: seconds_now(),
             },
         )?;
         Ok(EarlierMerge::Waits(committed.commit))
     }
 
-    fn track(&self) -> Track<'_> {
-        Track {
-            run: &self.run,
-            branch: &self.branch,
-            start: &self.start,
-            identity: &self.repo.identity,
-            now: seconds_now(),
-        }
-    }
-
-    async fn published(
-        self: Arc<MergeWork>,
-        commit: Oid,
-        mut facts: Facts,
-    ) -> Result<Done, JobError> {
+    fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {
         facts.commit = Some(commit.to_string());
-        let notes = blocking(move || self.publish()).await?;
-        facts.notes.extend(notes);
+        facts.notes.extend(blocking(|| self.publish())?);
         Ok((Outcome::Passed, facts))
     }
 
     fn publish(&self) -> Result<Vec<String>, JobError> {
-        let _one_at_a_time = self.queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Workshop { hub, repo, queue, .. } = self.workshop;
+        let _one_at_a_time = queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
-        for name in [&task_branch(&self.task), &self.branch] {
-            let reached = publish_reachable(&self.hub, &self.repo, name)?;
+        for name in [&task_branch(&self.of.task), &self.of.branch] {
+            let reached = publish_reachable(hub, repo, name)?;
             if let Some(why) = &reached.instead {
                 notes.push(wrong_branch_warning(name, &reached.branch, why));
             }

@@ -2,10 +2,11 @@
 //! into tasks. A plan takes effect only when it keeps every rule.
 
 use super::asking::{AskedQuestion, Question, refused};
-use super::workshop::{For, blocking, seconds_now};
+use super::opening::{based_on, plan_prompt};
+use super::workshop::{For, Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
-use autopilot_agents::answer::{AgentAnswer, read_plan};
+use autopilot_agents::answer::read_plan;
 use autopilot_core::config::{Mode, Role, WorkBy};
 use autopilot_core::event::{Facts, Outcome, TaskEntry};
 use autopilot_core::guard::is_denied;
@@ -27,18 +28,20 @@ const REFUSED: &str = "the plan is not valid";
 impl Job {
     pub(super) async fn plan(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
+        let rules = self.rules(&whole.spec)?;
         if let Some(given) = self.given_plan()? {
-            return match parse_plan(&given, &self.rules(&whole.spec)) {
-                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()).await,
+            return match parse_plan(&given, &rules) {
+                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()),
                 Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
-        let AskedQuestion { mut facts, answer, repaired } = self.ask_planner(&whole).await?;
+        let AskedQuestion { mut facts, answer, repaired } =
+            self.ask_planner(&whole, &rules).await?;
         facts.notes.extend(repaired.map(|count| {
             format!("the planner's first answer had problems ({count}); asked again")
         }));
         match answer {
-            Ok((plan, checked)) => self.planned(&plan, checked, facts).await,
+            Ok((plan, checked)) => self.planned(&plan, checked, facts),
             Err(unanswered) => Ok((unanswered.refused(REFUSED), facts)),
         }
     }
@@ -46,56 +49,37 @@ impl Job {
     async fn ask_planner(
         &self,
         whole: &PlanBody,
+        rules: &PlanRules,
     ) -> Result<AskedQuestion<(Plan, CheckedPlan)>, JobError> {
-        let tip = self.tip().await?;
+        let tip = self.tip()?;
         let bench = self.bench(For::Agent, &tip, &tip).await?;
-        let (hub, commit) = (self.context.workshop.hub.clone(), tip.clone());
-        let listing = blocking(move || list_paths(&hub, &commit, PATHS_MAX)).await?;
+        let listing = blocking(|| list_paths(&self.context.workshop.hub, &tip, PATHS_MAX))?;
         let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
-        let status = format!("based on {} of {}", tip.short(), self.run.base_branch);
-        let config = &self.context.config;
-        let rules = self.rules(&whole.spec);
-        let commands = config.commands.all(&whole.spec.commands);
-        let taken: Vec<String> = self.kin.taken.keys().cloned().collect();
-        let rejected = self.rejection();
-        let kit = self.kit(&whole.spec, &tip).await?;
-        let (skills_known, skills_asked) = (kit.listed(self.skill_policy()), kit.asked_names());
+        let kit = self.kit(&whole.spec, &tip)?;
         let expands = self.task.parent.map(|_| prompt::Expand {
             title: &whole.spec.title,
             goal: &whole.spec.goal,
             acceptance: &whole.spec.acceptance,
         });
-        let prompt = prompt::plan(
-            &prompt::PlanPrompt {
-                body: &whole.text,
-                constraints: &whole.spec.constraints,
-                allowed_paths: &whole.spec.allowed_paths,
-                deny_paths: &rules.deny_paths,
-                repo_status: &status,
-                tree: &tree,
-                commands: &commands,
-                commands_allowed: config.plan.commands,
-                tasks_max: rules.tasks_max,
-                rejected: rejected.as_deref(),
-                skills_known: &skills_known,
-                skills_asked: &skills_asked,
-                expands,
-                taken: &taken,
-                schema: Plan::SCHEMA_JSON,
-            },
-            self.caps(),
-        );
+        let rest = prompt::PlanPrompt {
+            repo_status: &based_on(&tip, &self.run.base_branch),
+            tree: &tree,
+            rejected: self.rejection(),
+            expands,
+            ..Default::default()
+        };
+        let prompt = plan_prompt(&self.context.config, whole, rules, &kit, rest);
         let question = Question::reading(prompt, &bench.dir);
-        self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, &rules)).await
+        self.ask_by::<Plan, _>(question, |ending, own| read_plan(ending, own, rules)).await
     }
 
-    async fn planned(
+    fn planned(
         &self,
         plan: &Plan,
         checked: CheckedPlan,
         mut facts: Facts,
     ) -> Result<Done, JobError> {
-        let kit = self.kit(&self.plan_body()?.spec, &self.tip().await?).await?;
+        let kit = self.kit(&self.plan_body()?.spec, &self.tip()?)?;
         facts.notes.extend(kit.left_out(plan, self.builder_mode()));
         self.keep_answer(&mut facts, plan, Some(&self.plan_name()))?;
         facts.notes.extend(checked.notes);
@@ -110,22 +94,22 @@ impl Job {
     }
 
     /// Turns the plan, or a person's edited version of it, into tasks.
-    pub(super) async fn schedule(&self) -> Result<Done, JobError> {
+    pub(super) fn schedule(&self) -> Result<Done, JobError> {
         let whole = self.plan_body()?;
         let edited = self.task.shown(Step::ApprovePlan).and_then(|s| s.facts.answer.clone());
         let made = self.task.last(Step::Plan).and_then(|shown| shown.facts.answer.clone());
         let is_edited = edited.is_some();
         let missing = JobError::Internal("there is no plan");
         let text = self.context.text(&edited.or(made).ok_or(missing)?)?;
-        let rules = self.rules(&whole.spec);
+        let rules = self.rules(&whole.spec)?;
         let (plan, checked) = match parse_plan(&text, &rules) {
             Ok(read) => read,
             Err(faults) => return Ok((refused(REFUSED, &faults), Facts::default())),
         };
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
-        facts.notes.extend(self.keep_test_plan(&plan, &whole.spec).await?);
-        let kit = self.kit(&whole.spec, &self.tip().await?).await?;
+        facts.notes.extend(self.keep_test_plan(&plan, &rules)?);
+        let kit = self.kit(&whole.spec, &self.tip()?)?;
         let mode = self.builder_mode();
         // The planner's own plan was noted when it arrived.
         facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
@@ -167,53 +151,41 @@ impl Job {
     }
 
     /// Commits the planner's test plan to the run's branch; the checkout is not touched.
-    async fn keep_test_plan(&self, plan: &Plan, whole: &TaskSpec) -> Result<Vec<String>, JobError> {
-        let Some(text) = plan.test_plan.as_deref().filter(|text| !text.trim().is_empty()) else {
-            return Ok(Vec::new());
-        };
-        if self.task.parent.is_some() {
-            return Ok(Vec::new());
-        }
-        if is_denied(TEST_PLAN, &self.rules(whole).deny_paths) {
-            return Ok(vec![format!(
-                "the test plan was not committed: {TEST_PLAN} is a denied path"
-            )]);
+    fn keep_test_plan(&self, plan: &Plan, rules: &PlanRules) -> Result<Option<String>, JobError> {
+        let whole = plan.test_plan.as_deref().filter(|_| self.task.parent.is_none());
+        let Some(text) = whole.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+        if is_denied(TEST_PLAN, &rules.deny_paths) {
+            let note = format!("the test plan was not committed: {TEST_PLAN} is a denied path");
+            return Ok(Some(note));
         }
         let text = format!("{}\n", self.clean(text).trim_end());
-        let (hub, repo) = (self.context.workshop.hub.clone(), self.context.workshop.repo.clone());
-        let (run, branch) = (self.run.id.clone(), self.run.branch.clone());
-        let (start, attempt) = (Oid::parse(&self.run.base)?, self.want.id.to_string());
-        let kept = blocking(move || {
-            commit_document(
-                &hub,
-                &DocumentRequest {
-                    run: &run,
-                    attempt: AttemptName { task: "plan", id: &attempt },
-                    onto: &branch,
-                    start: &start,
-                    path: TEST_PLAN,
-                    text: &text,
-                    message: "Test plan",
-                    identity: &repo.identity,
-                    now: seconds_now(),
-                },
-            )
-        })
-        .await?;
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let document = DocumentRequest {
+            run: &self.run.id,
+            attempt: AttemptName { task: "plan", id: &self.want.id.to_string() },
+            onto: &self.run.branch,
+            start: &Oid::parse(&self.run.base)?,
+            path: TEST_PLAN,
+            text: &text,
+            message: "Test plan",
+            identity: &repo.identity,
+            now: seconds_now(),
+        };
+        let kept = blocking(|| commit_document(hub, &document))?;
         let taken = || format!("the test plan was not committed: the path {TEST_PLAN} is taken");
-        Ok(if kept.is_none() { vec![taken()] } else { Vec::new() })
+        Ok(kept.is_none().then(taken))
     }
 
     /// The text to plan: the plan file of the run, or a task that is planned later.
     fn plan_body(&self) -> Result<PlanBody, JobError> {
-        let text = self.context.text(&self.task.spec.body)?;
-        if self.task.parent.is_none() {
-            return serde_json::from_str(&text).map_err(JobError::Spec);
+        let own = &self.task.spec.body;
+        match self.task.parent {
+            None => self.body(own),
+            Some(_) => {
+                let spec = self.body::<TaskBody>(own)?.spec;
+                Ok(PlanBody { text: self.whole()?.text, spec })
+            }
         }
-        let body: plan::TaskBody = serde_json::from_str(&text).map_err(JobError::Spec)?;
-        let above: PlanBody =
-            serde_json::from_str(&self.context.text(&self.kin.whole)?).map_err(JobError::Spec)?;
-        Ok(PlanBody { text: above.text, spec: body.spec })
     }
 
     /// A plan supplied with the run, used as it is. After a rejection, a new plan is made.
@@ -227,21 +199,21 @@ impl Job {
     }
 
     /// Why a person rejected the last plan.
-    fn rejection(&self) -> Option<String> {
-        let is_gate = |step: Step| step == Step::ApprovePlan;
-        let reason = self.task.reasons.iter().find(|reason| is_gate(reason.step))?;
-        Some(reason.text.clone())
+    fn rejection(&self) -> Option<&str> {
+        let reason = self.task.reasons.iter().find(|reason| reason.step == Step::ApprovePlan)?;
+        Some(&reason.text)
     }
 
-    fn rules(&self, whole: &TaskSpec) -> PlanRules {
-        PlanRules::of(&self.context.config, whole, self.kin.taken.clone())
+    fn rules(&self, whole: &TaskSpec) -> Result<PlanRules, JobError> {
+        Ok(PlanRules::of(&self.context.config, whole, self.taken_names()?))
     }
 
     /// The tip of the run's branch.
-    pub(super) async fn tip(&self) -> Result<Oid, JobError> {
-        let hub = self.context.workshop.hub.clone();
+    pub(super) fn tip(&self) -> Result<Oid, JobError> {
         let name = format!("refs/heads/{}", self.run.branch);
-        let start = Oid::parse(&self.run.base)?;
-        blocking(move || Ok::<_, JobError>(hub.resolve(&name)?.unwrap_or(start))).await
+        match blocking(|| self.context.workshop.hub.resolve(&name))? {
+            Some(tip) => Ok(tip),
+            None => Ok(Oid::parse(&self.run.base)?),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
-use autopilot_agents::OutputStream;
+use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
@@ -51,12 +51,7 @@ pub struct JobProgram {
 
 /// The result of a program.
 pub struct ProcessResult {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    pub timed_out: bool,
-    pub stuck: bool,
-    /// The program was killed because it did not exit after its answer.
-    pub lingered: bool,
+    pub exit: ExitFacts,
     /// The last lines, with control characters removed.
     pub tail: String,
     /// All kept output, in which the names of failing tests are found.
@@ -65,15 +60,7 @@ pub struct ProcessResult {
 }
 
 impl Job {
-    pub(super) async fn run_program(
-        &self,
-        program: JobProgram,
-        on_line: impl FnMut(OutputStream, &str, bool),
-    ) -> Result<ProcessResult, JobError> {
-        self.run_spoken_to(program, on_line, async |_, _| {}).await
-    }
-
-    /// Runs a program that receives messages: `voice` writes to its stdin and may ask for its end.
+    /// Runs a program. `voice` writes to its stdin and may ask for its end.
     pub(super) async fn run_spoken_to(
         &self,
         program: JobProgram,
@@ -83,10 +70,8 @@ impl Job {
         let scratch = self.scratch();
         dir::create_private(scratch.as_std_path())
             .map_err(JobError::directory("create", &scratch))?;
-        let dir = program.dir.clone();
-        let launch = self.launch(program, &scratch)?;
-        let timeout = launch.1;
-        let (control, mut child) = exec::spawn(launch.0).await?;
+        let (dir, timeout) = (program.dir.clone(), program.timeout);
+        let (control, mut child) = exec::spawn(self.launch(program, &scratch)?).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
         let watch = LifeWatch {
@@ -155,23 +140,17 @@ impl Job {
         if stopped {
             notes.push("it was stopped by a signal and continued".to_owned());
         }
-        ProcessResult {
+        let exit = ExitFacts {
             code: exit.code,
             signal: exit.signal,
             timed_out: matches!(ended, WatchEnd::TimedOut(_)),
             stuck: matches!(ended, WatchEnd::Stuck { .. }),
             lingered: false,
-            tail: tail(&both, lines, TAIL_BYTES_MAX),
-            text: both,
-            notes,
-        }
+        };
+        ProcessResult { exit, tail: tail(&both, lines, TAIL_BYTES_MAX), text: both, notes }
     }
 
-    fn launch(
-        &self,
-        program: JobProgram,
-        scratch: &Utf8Path,
-    ) -> Result<(Launch, Duration), JobError> {
+    fn launch(&self, program: JobProgram, scratch: &Utf8Path) -> Result<Launch, JobError> {
         let views = self.context.place.views();
         let log = views.join(&program.log);
         crate::views::ensure(&views)
@@ -191,7 +170,7 @@ impl Job {
         let mode = sandbox_mode(self.context.config.sandbox.mode);
         let choice = self.context.sandbox.choose(mode, &write)?;
         let errors = log.with_extension("err.log");
-        let launch = Launch {
+        Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             stdin: program.stdin,
@@ -209,8 +188,7 @@ impl Job {
                 args: vec![exec::ARGUMENT.into()],
             },
             ..Launch::new(program.program.as_str(), program.dir.as_std_path())
-        };
-        Ok((launch, program.timeout))
+        })
     }
 
     /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates

@@ -1,13 +1,13 @@
 //! PULL_REQUEST: opens or updates a pull request for the pushed branch. When that fails, its text
 //! is left in a file, beside the patch and the bundle.
 
-use super::evidence::RoundEvidence;
+use super::push::file_notes;
 use super::{Done, Job, JobError};
 use crate::begin::costs_unknown;
-use crate::store;
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::evidence::SeenCommand;
 use autopilot_core::id::TaskId;
-use autopilot_core::state::{State, Task};
+use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::forge::{
@@ -16,20 +16,14 @@ use autopilot_host::forge::{
 use autopilot_host::git::artifact::write_artifacts;
 use autopilot_host::git::{Oid, ref_component};
 use autopilot_view::leaves;
-use autopilot_view::pull_request::{PullRequestFacts, ShownCheck, pull_request};
+use autopilot_view::pull_request::{PullRequestFacts, pull_request};
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 /// Tasks whose commands are looked up; the text has room for fewer.
 const CHECKED_MAX: usize = 500;
 
 impl Job {
-    pub(super) async fn pull_request(&self) -> Result<Done, JobError> {
-        // This thread waits for the forge; the loop's other tasks move to another one.
-        tokio::task::block_in_place(|| self.pull_request_blocking())
-    }
-
-    fn pull_request_blocking(&self) -> Result<Done, JobError> {
+    pub(super) fn pull_request(&self) -> Result<Done, JobError> {
         let draft = self.draft()?;
         let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);
@@ -55,9 +49,7 @@ impl Job {
 
     /// The text of the pull request, redacted like a log because it leaves the machine.
     fn draft(&self) -> Result<PullRequestDraft, JobError> {
-        let history = self.context.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = store::load(&*history, &self.run.id)?;
-        drop(history);
+        let state = self.state()?;
         let config = &self.context.config;
         let known = PullRequestFacts {
             prefix: &config.github.pr_title_prefix,
@@ -93,26 +85,16 @@ impl Job {
     fn checks_made(
         &self,
         state: &State,
-    ) -> Result<BTreeMap<(TaskId, Step), Vec<ShownCheck>>, JobError> {
+    ) -> Result<BTreeMap<(TaskId, Step), Vec<SeenCommand>>, JobError> {
         let tasks = leaves(state).filter(|task| task.is_closed()).take(CHECKED_MAX);
         let mut checks = BTreeMap::new();
         for task in state.root().into_iter().chain(tasks) {
             for step in [Step::Preflight, Step::Validate, Step::Uat] {
-                checks.insert((task.id, step), self.checks_of(task, step)?);
+                let hash = task.last(step).and_then(|shown| shown.facts.answer.as_deref());
+                checks.insert((task.id, step), self.evidence_at(hash)?.checks);
             }
         }
         Ok(checks)
-    }
-
-    fn checks_of(&self, task: &Task, step: Step) -> Result<Vec<ShownCheck>, JobError> {
-        let hash = task.last(step).and_then(|shown| shown.facts.answer.as_ref());
-        let Some(hash) = hash else { return Ok(Vec::new()) };
-        let evidence: RoundEvidence =
-            serde_json::from_str(&self.context.text(hash)?).unwrap_or_default();
-        let seen = evidence.checks.into_iter();
-        Ok(seen
-            .map(|seen| ShownCheck { name: seen.name, command: seen.command, exit: seen.exit_code })
-            .collect())
     }
 
     fn not_opened(
@@ -156,9 +138,7 @@ impl Job {
         let base = Oid::parse(&self.run.base)?;
         let stem = ref_component(&self.run.id);
         let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch)?;
-        let mut notes = vec![format!("patch: {}", files.patch.display())];
-        notes.extend(files.bundle.map(|bundle| format!("bundle: {}", bundle.display())));
-        Ok(notes)
+        Ok(file_notes(&files))
     }
 }
 

@@ -4,6 +4,7 @@
 use super::workshop::seconds_now;
 use super::{Done, Job, JobError};
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_host::git::artifact::Artifacts;
 use autopilot_host::git::push::{Hooks, Rebase};
 use autopilot_host::git::{Oid, PushFailure, PushOutcome, PushRequest, push};
 use std::time::Duration;
@@ -18,12 +19,7 @@ const NETWORK_DELAYS: [Duration; 5] = [
 ];
 
 impl Job {
-    pub(super) async fn push(&self) -> Result<Done, JobError> {
-        // This thread waits for git; the loop's other tasks move to another one.
-        tokio::task::block_in_place(|| self.push_blocking())
-    }
-
-    fn push_blocking(&self) -> Result<Done, JobError> {
+    pub(super) fn push(&self) -> Result<Done, JobError> {
         let workshop = &self.context.workshop;
         let tries = self.context.config.retries(self.want.step) as usize;
         let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -84,10 +80,7 @@ impl Job {
             artifact: Some(failure.artifacts.patch.display().to_string()),
             ..Facts::default()
         };
-        facts.notes.push(format!("patch: {}", failure.artifacts.patch.display()));
-        if let Some(bundle) = &failure.artifacts.bundle {
-            facts.notes.push(format!("bundle: {}", bundle.display()));
-        }
+        facts.notes.extend(file_notes(&failure.artifacts));
         let class = format!("{:?}", failure.class).to_lowercase();
         let said = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
         let why = format!("the remote refused ({class}): {said}; {}", failure.next_step);
@@ -102,4 +95,11 @@ impl Job {
             _ => format!("run-{}", self.run.id),
         }
     }
+}
+
+/// Notes that name the patch and the bundle of a branch that could not be delivered.
+pub(super) fn file_notes(files: &Artifacts) -> Vec<String> {
+    let mut notes = vec![format!("patch: {}", files.patch.display())];
+    notes.extend(files.bundle.as_ref().map(|bundle| format!("bundle: {}", bundle.display())));
+    notes
 }

@@ -1,10 +1,10 @@
 //! REVIEW: another agent judges the change. Its verdict is one of several findings.
 
 use super::asking::Question;
-use super::evidence::{RoundEvidence, SeenCommand};
 use super::workshop::For;
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::{AgentAnswer, ReviewAnswer};
+use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
@@ -14,9 +14,8 @@ use autopilot_host::git::{GitChange, LineFact};
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let change = self.change().await?;
+        let change = self.change()?;
         let evidence = self.evidence(Step::Validate)?;
-        let ran: Vec<_> = evidence.checks.iter().map(SeenCommand::for_prompt).collect();
         let built = if self.task.round > 1 { Step::Fix } else { Step::Build };
         let claimed = self.answer_of(built)?;
         let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
@@ -27,7 +26,7 @@ impl Job {
             &prompt::ReviewPrompt {
                 task: &spec,
                 diff: &change.diff,
-                validation: &ran,
+                validation: &evidence.checks,
                 claimed: claimed.as_deref(),
                 differs: &differs,
                 findings: &evidence.findings,

@@ -7,12 +7,10 @@ use autopilot_agents::answer::Summary;
 use autopilot_agents::{AgentEvent, doing};
 use autopilot_core::config::{AgentConfig, Mode, Role, SkillPolicy};
 use autopilot_core::plan::{self, Plan, PlanTask};
-use autopilot_core::skill::{
-    self, Deeds, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill,
-};
+use autopilot_core::prompt::Caps;
+use autopilot_core::skill::{self, Owner, Shelf, Skill, SkillRequest, Terms, Used, WantedSkill};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::Oid;
-use std::sync::{MutexGuard, PoisonError};
 
 /// Unknown skills that are named in one note.
 const NAMED_MAX: usize = 10;
@@ -26,16 +24,16 @@ pub struct Kit {
 
 impl Job {
     /// The kit for the builder: this job's agent if it builds, or else the default builder.
-    pub(super) async fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
+    pub(super) fn kit(&self, spec: &TaskSpec, commit: &Oid) -> Result<Kit, JobError> {
         let builder = match self.role() {
             Role::Builder => self.agent_config(),
             Role::Reviewer | Role::Planner => self.context.config.agent(Role::Builder),
         };
-        self.kit_of(builder, spec, commit).await
+        self.kit_of(builder, spec, commit)
     }
 
     /// The kit for one agent, in its own environment.
-    pub(super) async fn kit_of(
+    pub(super) fn kit_of(
         &self,
         agent: &AgentConfig,
         spec: &TaskSpec,
@@ -50,21 +48,17 @@ impl Job {
             Some(agent),
             &context.variables,
         );
-        let shelf = blocking(move || shelf(&places)).await?;
-        Ok(Kit { shelf, asked: spec.asked_skills(), mode: self.agent_config().mode })
+        let shelf = blocking(|| shelf(&places))?;
+        Ok(Kit::new(shelf, spec, self.agent_config().mode))
     }
 
     /// Starts watching what an agent does; the meaning of silence depends on the agent.
     pub(super) fn watch_deeds(&self, mode: Mode) {
-        self.deeds().shows = doing::shows(mode);
-    }
-
-    fn deeds(&self) -> MutexGuard<'_, Deeds> {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen().deeds.shows = doing::shows(mode);
     }
 
     pub(super) fn notice(&self, event: &AgentEvent) {
-        doing::notice(&mut self.deeds(), event);
+        doing::notice(&mut self.seen().deeds, event);
     }
 
     /// The skills that a text names explicitly.
@@ -81,16 +75,10 @@ impl Job {
         }
     }
 
-    /// The prompt with the skills that the task names.
-    pub(super) fn with_skills(&self, prompt: String, kit: &Kit) -> Result<String, JobError> {
-        let wanted = kit.wanted()?;
-        Ok(skill::give(prompt, &wanted, kit.mode, self.caps()))
-    }
-
     /// The skills the builder reports to have used, beside those it was seen using. `summary` is
     /// redacted already.
     pub(super) fn used(&self, summary: &Summary, kit: &Kit) -> Used {
-        let deeds = self.deeds().clone();
+        let deeds = self.seen().deeds.clone();
         let wanted = kit.wanted().unwrap_or_default();
         let asked: Vec<String> = wanted.iter().map(|wanted| wanted.name().to_owned()).collect();
         let policy = self.skill_policy();
@@ -108,6 +96,16 @@ impl Job {
 }
 
 impl Kit {
+    /// The skills on a shelf, for an agent of this mode that works on a task.
+    pub fn new(shelf: Shelf, spec: &TaskSpec, mode: Mode) -> Kit {
+        Kit { shelf, asked: spec.asked_skills(), mode }
+    }
+
+    /// The prompt with the skills that the task names.
+    pub fn give(&self, prompt: String, caps: Caps) -> Result<String, JobError> {
+        Ok(skill::give(prompt, &self.wanted()?, self.mode, caps))
+    }
+
     fn wanted(&self) -> Result<Vec<WantedSkill<'_>>, JobError> {
         self.shelf.wanted(&self.asked, self.mode).map_err(JobError::Skill)
     }

@@ -13,7 +13,6 @@ use autopilot_core::input::AttemptWord;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -223,9 +222,7 @@ impl<'a> Talk<'a> {
                 | AgentEvent::ToolCall { .. }
                 | AgentEvent::ToolResult { .. }
                 | AgentEvent::FileChange { .. } => self.state().is_answered = true,
-                AgentEvent::Steer { .. } => {
-                    self.job.told.fetch_add(1, Ordering::Relaxed);
-                }
+                AgentEvent::Steer { .. } => self.job.seen().told += 1,
                 AgentEvent::Permission { .. }
                 | AgentEvent::RateLimit { .. }
                 | AgentEvent::Notice { .. }

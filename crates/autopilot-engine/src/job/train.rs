@@ -5,10 +5,11 @@
 //! stack was built. A member that breaks the stack is found by bisection; those before it are
 //! merged, those after it are tried again.
 
-use super::evidence::{NewFailures, RoundEvidence, SeenCommand};
-use super::workshop::{blocking, seconds_now};
+use super::evidence::evidence_of;
+use super::workshop::{Workshop, blocking, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
+use autopilot_core::evidence::NewFailures;
 use autopilot_host::fail;
 use autopilot_host::git::{
     Advanced, AttemptName, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
@@ -24,16 +25,41 @@ const RACES_LOST_MAX: u32 = 5;
 /// Tasks named to a builder whose work breaks together with theirs.
 const NAMED_MAX: usize = 10;
 
-/// A task's commit that is to be merged to the run's branch.
+/// The result of a task that is to be merged to the run's branch.
 #[derive(Clone, Debug)]
-pub struct MergeRequest {
+pub struct MergeTask {
     pub run: String,
     pub branch: String,
+    /// The commit at which the run's branch starts.
     pub start: Oid,
     pub task: String,
     pub attempt: String,
     pub base: Oid,
     pub tree: Oid,
+}
+
+impl MergeTask {
+    /// The run's branch. All tasks of a run share it.
+    pub fn track<'a>(&'a self, repo: &'a UserRepo) -> Track<'a> {
+        Track {
+            run: &self.run,
+            branch: &self.branch,
+            start: &self.start,
+            identity: &repo.identity,
+            now: seconds_now(),
+        }
+    }
+
+    /// The attempt's name in refs and trailers.
+    pub fn attempt(&self) -> AttemptName<'_> {
+        AttemptName { task: &self.task, id: &self.attempt }
+    }
+}
+
+/// A task's commit that waits to be merged.
+#[derive(Clone, Debug)]
+pub struct MergeRequest {
+    pub of: MergeTask,
     pub commit: Oid,
     /// The commands that proved the task by itself: name and command line.
     pub commands: Vec<(&'static str, String)>,
@@ -205,12 +231,12 @@ impl Job {
             return Ok(Pass::Left);
         }
         dismiss_unwanted(members);
-        if members.is_empty() {
-            return Ok(Pass::On);
-        }
+        let Workshop { hub, repo, .. } = &self.context.workshop;
         let requests: Vec<MergeRequest> =
             members.iter().map(|member| member.request.clone()).collect();
-        let stack = self.stack(&requests).await?;
+        let Some(first) = requests.first() else { return Ok(Pass::On) };
+        let track = || first.of.track(repo);
+        let stack = blocking(|| stack(&track(), hub, &requests))?;
         if let Some(conflicts) = stack.clash {
             members.remove(0).tell(MergeVerdict::Conflict(conflicts));
             return Ok(Pass::On);
@@ -223,45 +249,13 @@ impl Job {
             return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
         }
         if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
-            match self.advance(&requests, &stack.from, &top.commit).await? {
+            match blocking(|| track().advance(hub, &stack.from, &top.commit))? {
                 Advanced::Moved(_) => {}
                 Advanced::Lost => return Ok(Pass::Lost),
             }
         }
-        self.tell_all(members, &stack, proof).await?;
+        self.tell_all(members, &stack, proof);
         Ok(Pass::On)
-    }
-
-    /// Stacks as many members as possible. A member that conflicts with an earlier one waits for
-    /// the result of that one.
-    async fn stack(&self, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
-        let (hub, repo) = self.hub_and_repo();
-        let requests = requests.to_vec();
-        blocking(move || -> Result<TrainStack, JobError> {
-            let mut cars: Vec<Candidate> = Vec::new();
-            let from = with_track(&repo, &requests, |track| track.tip(&hub))?;
-            for request in &requests {
-                let onto = cars.last().map_or(&from.commit, |car| &car.commit);
-                let attempt = AttemptName { task: &request.task, id: &request.attempt };
-                let message = format!("Merge task {}", request.task);
-                let wagon = Wagon { attempt, commit: &request.commit, message: &message };
-                match with_track(&repo, &requests, |track| track.couple(&hub, onto, &wagon))? {
-                    Coupled::On(car) => {
-                        if *onto == request.base && car.tree != request.tree {
-                            let why = "the merged tree is not the one that was validated";
-                            return Err(JobError::Internal(why));
-                        }
-                        cars.push(car);
-                    }
-                    Coupled::Conflict(conflicts) if cars.is_empty() => {
-                        return Ok(TrainStack { from, cars, clash: Some(conflicts) });
-                    }
-                    Coupled::Conflict(_) => break,
-                }
-            }
-            Ok(TrainStack { from, cars, clash: None })
-        })
-        .await
     }
 
     /// The longest proven prefix; `None` when the job was cancelled.
@@ -275,7 +269,7 @@ impl Job {
             return Ok(Some(Proof { good: count, shown: None, bad: None }));
         }
         // On its own base, a task gives the tree that its validation has proven.
-        let proven = requests.first().is_some_and(|first| first.base == stack.from.commit);
+        let proven = requests.first().is_some_and(|first| first.of.base == stack.from.commit);
         let mut halving = Halving::new(usize::from(proven), count);
         let (mut shown, mut bad) = (None, None);
         while let Some(at) = halving.next() {
@@ -301,12 +295,8 @@ impl Job {
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
         let checks = self.checks(&top.commit, commands, Instant::now()).await?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            ..RoundEvidence::default()
-        };
-        let mut facts = self.facts_of_checks(&checks)?;
-        facts.answer = Some(self.keep(&evidence)?);
+        let evidence = evidence_of(&checks);
+        let mut facts = self.facts_of_checks(&checks, &evidence)?;
         let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
         facts.excuse(excused);
         if !reasons.is_empty() {
@@ -315,93 +305,60 @@ impl Job {
         Ok(Looked { reasons, facts })
     }
 
-    async fn advance(
-        &self,
-        requests: &[MergeRequest],
-        from: &Tip,
-        to: &Oid,
-    ) -> Result<Advanced, JobError> {
-        let (hub, repo) = self.hub_and_repo();
-        let (requests, from, to) = (requests.to_vec(), from.clone(), to.clone());
-        blocking(move || with_track(&repo, &requests, |track| track.advance(&hub, &from, &to)))
-            .await
-    }
-
-    async fn tell_all(
-        &self,
-        members: &mut Vec<Waiting>,
-        stack: &TrainStack,
-        proof: Proof,
-    ) -> Result<(), JobError> {
+    fn tell_all(&self, members: &mut Vec<Waiting>, stack: &TrainStack, proof: Proof) {
         let merged: Vec<Waiting> = members.drain(..proof.good).collect();
         for member in merged {
             let facts = proof.shown.as_ref().map(|looked| looked.facts.clone()).unwrap_or_default();
             member.tell(MergeVerdict::Merged(Box::new(facts)));
         }
-        let Some(bad) = proof.bad else { return Ok(()) };
+        let Some(bad) = proof.bad else { return };
         let before = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last));
-        let before = before.map_or(&stack.from.commit, |car| &car.commit).clone();
+        let before = before.map_or(&stack.from.commit, |car| &car.commit);
         let culprit = members.remove(0);
-        let others = match self.merged_since(&culprit.request, before).await {
-            Ok(others) => others,
-            Err(error) => {
-                culprit.tell(MergeVerdict::Trouble(Arc::new(error)));
-                return Ok(());
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let of = &culprit.request.of;
+        let verdict = match blocking(|| of.track(repo).merged_between(hub, &of.base, before)) {
+            Ok(others) => {
+                let (others, reasons) = (named(&others), bad.reasons.join("; "));
+                let why = format!("passes alone, fails together with {others}: {reasons}");
+                MergeVerdict::Broken { why, facts: Box::new(bad.facts) }
             }
+            Err(error) => MergeVerdict::Trouble(Arc::new(error)),
         };
-        let why = format!(
-            "passes alone, fails together with {}: {}",
-            named(&others),
-            bad.reasons.join("; ")
-        );
-        culprit.tell(MergeVerdict::Broken { why, facts: Box::new(bad.facts) });
-        Ok(())
+        culprit.tell(verdict);
     }
+}
 
-    async fn merged_since(
-        &self,
-        request: &MergeRequest,
-        tip: Oid,
-    ) -> Result<Vec<String>, JobError> {
-        let (hub, repo) = self.hub_and_repo();
-        let requests = vec![request.clone()];
-        let base = request.base.clone();
-        blocking(move || {
-            with_track(&repo, &requests, |track| track.merged_between(&hub, &base, &tip))
-        })
-        .await
+/// Stacks as many members as possible. A member that conflicts with an earlier one waits for the
+/// result of that one.
+fn stack(track: &Track<'_>, hub: &Hub, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
+    let mut cars: Vec<Candidate> = Vec::new();
+    let from = track.tip(hub)?;
+    for MergeRequest { of, commit, .. } in requests {
+        let onto = cars.last().map_or(&from.commit, |car| &car.commit);
+        let message = format!("Merge task {}", of.task);
+        let wagon = Wagon { attempt: of.attempt(), commit, message: &message };
+        match track.couple(hub, onto, &wagon)? {
+            Coupled::On(car) => {
+                if *onto == of.base && car.tree != of.tree {
+                    let why = "the merged tree is not the one that was validated";
+                    return Err(JobError::Internal(why));
+                }
+                cars.push(car);
+            }
+            Coupled::Conflict(conflicts) if cars.is_empty() => {
+                return Ok(TrainStack { from, cars, clash: Some(conflicts) });
+            }
+            Coupled::Conflict(_) => break,
+        }
     }
-
-    fn hub_and_repo(&self) -> (Hub, Arc<UserRepo>) {
-        (self.context.workshop.hub.clone(), Arc::clone(&self.context.workshop.repo))
-    }
+    Ok(TrainStack { from, cars, clash: None })
 }
 
 fn dismiss_unwanted(members: &mut Vec<Waiting>) {
     for member in members.extract_if(.., |member| member.request.cancel.is_asked()) {
         member.tell(MergeVerdict::Withdrawn);
     }
-}
-
-/// All members belong to one run, so they share the first one's branch.
-fn with_track<T, E>(
-    repo: &UserRepo,
-    requests: &[MergeRequest],
-    work: impl FnOnce(&Track<'_>) -> Result<T, E>,
-) -> Result<T, JobError>
-where
-    JobError: From<E>,
-{
-    let missing = || JobError::Internal("there is nothing to merge");
-    let first = requests.first().ok_or_else(missing)?;
-    let track = Track {
-        run: &first.run,
-        branch: &first.branch,
-        start: &first.start,
-        identity: &repo.identity,
-        now: seconds_now(),
-    };
-    Ok(work(&track)?)
 }
 
 /// Every distinct command line, in the order of the members.

@@ -2,7 +2,7 @@
 //! controller.
 
 use super::asking::Question;
-use super::evidence::{RoundEvidence, SeenCommand};
+use super::evidence::evidence_of;
 use super::user_command;
 use super::workshop::For;
 use super::{Done, Job, JobError};
@@ -16,7 +16,7 @@ use autopilot_core::step::Step;
 impl Job {
     pub(super) async fn uat_generate(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let change = self.change().await?;
+        let change = self.change()?;
         let last_cases = self.answer_of(Step::UatGenerate)?;
         let prompt = prompt::uat_generate(
             &UatGenerate {
@@ -54,15 +54,10 @@ impl Job {
             let why = "no `uat` command is configured".to_owned();
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };
-        let bench = self.proof_bench(&self.commit()?).await?;
+        let bench = self.proof_bench(&self.commit()?, self.began).await?;
         let check = self.command("uat", &line, &bench.dir, self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
-        let mut facts = self.facts_of_checks(checks)?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            ..RoundEvidence::default()
-        };
-        facts.answer = Some(self.keep(&evidence)?);
+        let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
         facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);
         if check.passed() {

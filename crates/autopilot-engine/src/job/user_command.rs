@@ -4,6 +4,8 @@
 use super::process::{JobProgram, ProcessResult};
 use super::{Job, JobError};
 use crate::environment;
+use autopilot_core::evidence::SeenCommand;
+use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -28,15 +30,23 @@ impl CommandCheck {
     /// Returns whether the command passed.
     pub fn passed(&self) -> bool {
         let rewrites = self.changed && self.name == FORMAT;
-        self.ran.code == Some(0) && !self.ran.timed_out && !self.ran.stuck && !rewrites
+        self.ran.exit.code == Some(0)
+            && !self.ran.exit.timed_out
+            && !self.ran.exit.stuck
+            && !rewrites
     }
 
     /// The failure as a sentence: `tests failed with exit code 1`.
     pub fn failure(&self) -> String {
-        if self.changed && self.name == FORMAT && self.ran.code == Some(0) {
+        if self.changed && self.name == FORMAT && self.ran.exit.code == Some(0) {
             return "format would change files".to_owned();
         }
-        let how = match (self.ran.timed_out, self.ran.stuck, self.ran.code, self.ran.signal) {
+        let how = match (
+            self.ran.exit.timed_out,
+            self.ran.exit.stuck,
+            self.ran.exit.code,
+            self.ran.exit.signal,
+        ) {
             (true, ..) => "ran into the time limit".to_owned(),
             (_, true, ..) => "hung without a sign of life".to_owned(),
             (_, _, Some(code), _) => format!("failed with exit code {code}"),
@@ -44,6 +54,22 @@ impl CommandCheck {
             (_, _, None, None) => "ended without an exit code".to_owned(),
         };
         format!("{} {how}", self.name)
+    }
+
+    /// The result as it is kept.
+    pub fn seen(&self) -> SeenCommand {
+        let text = &self.ran.text;
+        SeenCommand {
+            name: self.name.to_owned(),
+            command: self.line.clone(),
+            exit_code: self.ran.exit.code,
+            output: self.ran.tail.clone(),
+            log: self.log.clone(),
+            failing: failing_tests(text),
+            mark: (!text.trim().is_empty()).then(|| failure_fingerprint(text)),
+            changed: self.changed,
+            ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
+        }
     }
 }
 
@@ -110,7 +136,8 @@ impl Job {
             timeout,
             write: Vec::new(),
         };
-        let ran = self.run_program(program, |_, line, _| self.show_output(line)).await?;
+        let show = |_, line: &str, _| self.show_output(line);
+        let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
         Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false })
     }
 }

@@ -2,12 +2,14 @@
 //! directory that no agent has written to.
 
 use super::change::broken_rules;
-use super::evidence::{NewFailures, RoundEvidence, SeenCommand, untrue_claim};
+use super::evidence::evidence_of;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
-use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::event::Outcome;
+use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
+use autopilot_core::flow::merging::baseline;
 use autopilot_core::guard::Finding;
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
@@ -19,19 +21,14 @@ impl Job {
         let commit = self.commit()?;
         // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
-        let change = self.change().await?;
+        let change = self.change()?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            differs: self.differences(&checks)?,
-            findings,
-            conflict: None,
-        };
-        let mut facts = self.facts_of_checks(&checks)?;
+        let evidence =
+            RoundEvidence { differs: self.differences(&checks)?, findings, ..evidence_of(&checks) };
+        let mut facts = self.facts_of_checks(&checks, &evidence)?;
         facts.tree = self.task.tree.clone();
-        facts.answer = Some(self.keep(&evidence)?);
         facts.notes.extend(evidence.differs.iter().cloned());
         let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
         facts.excuse(excused);
@@ -56,43 +53,21 @@ impl Job {
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
         let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
-        let mut facts = self.facts_of_checks(&checks)?;
-        let evidence = RoundEvidence {
-            checks: checks.iter().map(SeenCommand::of).collect(),
-            ..RoundEvidence::default()
-        };
-        facts.answer = Some(self.keep(&evidence)?);
+        let mut facts = self.facts_of_checks(&checks, &evidence_of(&checks))?;
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
             facts.notes.push(note.to_owned());
         }
         let failed: Vec<String> =
             checks.iter().filter(|check| !check.passed()).map(CommandCheck::failure).collect();
-        if failed.is_empty() {
-            return Ok((Outcome::Passed, facts));
-        }
-        let why = failed.join("; ");
-        if self.run.red_base_allowed {
+        let run = &self.run;
+        let (outcome, excused) = baseline(failed, &run.base_branch, run.red_base_allowed);
+        facts.excused = excused;
+        if !facts.excused.is_empty() {
+            let why = facts.excused.join("; ");
             facts.notes.push(format!("the base is red ({why}); only new failures count"));
-            facts.excused = failed;
-            return Ok((Outcome::Passed, facts));
         }
-        let branch = &self.run.base_branch;
-        let why =
-            format!("{why} on the untouched base `{branch}`; fix it, or run with --allow-red-base");
-        Ok((Outcome::Failed { why }, facts))
-    }
-
-    /// The failures that the untouched base does not have, and those that it has too.
-    pub(super) fn new_failures(
-        &self,
-        checks: &[CommandCheck],
-        evidence: &RoundEvidence,
-    ) -> Result<NewFailures, JobError> {
-        let base = self.known_failures()?;
-        let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
-        let failed = failed.map(|(check, seen)| (check.failure(), seen.is_known(&base)));
-        Ok(NewFailures::of(failed))
+        Ok((outcome, facts))
     }
 
     /// Runs all commands, even after one failed, so that the next round sees everything. The step's
@@ -109,49 +84,15 @@ impl Job {
                 break;
             }
             // Each command gets the commit as it is, not as the command before left it.
-            let bench = self.proof_bench_since(commit, since).await?;
+            let bench = self.proof_bench(commit, since).await?;
             let left = self.time_left(since);
             let mut check = self.command(name, &line, &bench.dir, left).await?;
             if name == user_command::FORMAT {
-                check.changed = bench.is_changed().await?;
+                check.changed = bench.is_changed()?;
             }
             checks.push(check);
         }
         Ok(checks)
-    }
-
-    pub(super) fn facts_of_checks(&self, checks: &[CommandCheck]) -> Result<Facts, JobError> {
-        let worst = checks.iter().find(|check| !check.passed()).or(checks.first());
-        let tails: Vec<&str> = checks
-            .iter()
-            .filter(|check| !check.passed())
-            .map(|check| check.ran.tail.as_str())
-            .collect();
-        let tail = if tails.is_empty() {
-            worst.map(|check| check.ran.tail.clone()).unwrap_or_default()
-        } else {
-            tails.join("\n")
-        };
-        let mut facts = Facts {
-            exit: worst.and_then(|check| check.ran.code),
-            signal: worst.and_then(|check| check.ran.signal),
-            log: worst.map(|check| check.log.clone()),
-            tail: Some(self.context.texts.put(&tail)?),
-            ..Facts::default()
-        };
-        for check in checks {
-            facts
-                .notes
-                .extend(check.ran.notes.iter().map(|note| format!("{}: {note}", check.name)));
-        }
-        Ok(facts)
-    }
-
-    pub(super) fn known_failures(&self) -> Result<RoundEvidence, JobError> {
-        Ok(match &self.base.evidence {
-            Some(hash) => serde_json::from_str(&self.context.text(hash)?).unwrap_or_default(),
-            None => RoundEvidence::default(),
-        })
     }
 
     /// Differences between the builder's report and the checks, for the reviewer; they do not

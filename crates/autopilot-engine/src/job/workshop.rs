@@ -9,10 +9,11 @@ use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
-    Prepare, PreparedSlot, Slot, Slots, UserRepo,
+    Prepare, Slot, Slots, UserRepo,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -39,7 +40,6 @@ pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
     pub commit: Oid,
-    pub prepared: PreparedSlot,
     _lease: SlotLease,
 }
 
@@ -50,21 +50,6 @@ pub enum For {
     Agent,
     /// A gate of the controller runs in the slot, on exactly the commit.
     Proof,
-}
-
-/// A request for a slot.
-pub struct SlotOrder {
-    pub purpose: For,
-    pub id: TaskId,
-    pub task: String,
-    /// The attempt's name in refs to its work.
-    pub attempt: String,
-    pub commit: Oid,
-    /// The commit the work is measured against.
-    pub base: Oid,
-    pub branch: String,
-    pub keep: KeepFiles,
-    pub copy: Vec<PathBuf>,
 }
 
 impl Workshop {
@@ -112,70 +97,43 @@ impl Workshop {
         Ok(change)
     }
 
-    /// Leases a slot and fills it.
-    pub async fn bench(&self, order: SlotOrder) -> Result<Bench, JobError> {
-        let lessor = match order.purpose {
-            For::Agent => &self.agents,
-            For::Proof => &self.proofs,
-        };
-        let lease = lessor.lease(order.id);
-        let slot = match order.purpose {
-            For::Agent => self.slots.agent(lease.number),
-            For::Proof => self.slots.proof(lease.number),
-        };
-        let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
-            .map_err(|path| JobError::NotUtf8 { path })?;
-        let commit = order.commit.clone();
-        let filled = slot.clone();
-        let prepared = blocking(move || fill(&filled, &order)).await?;
-        Ok(Bench { slot, dir, commit, prepared, _lease: lease })
+    /// Leases a slot, warm from the task's last attempt where possible.
+    fn lease(&self, purpose: For, task: TaskId) -> (Slot, SlotLease) {
+        match purpose {
+            For::Agent => {
+                let lease = self.agents.lease(task);
+                (self.slots.agent(lease.number), lease)
+            }
+            For::Proof => {
+                let lease = self.proofs.lease(task);
+                (self.slots.proof(lease.number), lease)
+            }
+        }
     }
-}
-
-fn fill(slot: &Slot, order: &SlotOrder) -> Result<PreparedSlot, GitError> {
-    slot.prepare(&Prepare {
-        commit: &order.commit,
-        base: &order.base,
-        branch: &order.branch,
-        attempt: AttemptName { task: &order.task, id: &order.attempt },
-        keep: order.keep,
-        copy: &order.copy,
-        now: seconds_now(),
-    })
 }
 
 impl Bench {
     /// Returns whether the slot's files differ from the commit.
-    pub async fn is_changed(&self) -> Result<bool, JobError> {
-        let (slot, commit) = (self.slot.clone(), self.commit.clone());
-        blocking(move || match slot.verify_clean(&commit) {
+    pub fn is_changed(&self) -> Result<bool, JobError> {
+        blocking(|| match self.slot.verify_clean(&self.commit) {
             Ok(()) => Ok(false),
             Err(GitError::ProofDiffers { .. }) => Ok(true),
             Err(error) => Err(error),
         })
-        .await
     }
 
     /// Captures everything in the slot in the hub, where it can't be lost.
-    pub async fn capture(&self, task: &str, id: String) -> Result<Capture, JobError> {
-        let (slot, base) = (self.slot.clone(), self.commit.clone());
-        let task = task.to_owned();
-        blocking(move || {
-            let attempt = AttemptName { task: &task, id: &id };
-            slot.capture(&CaptureRequest { attempt, base: &base, now: seconds_now() })
-        })
-        .await
+    pub fn capture(&self, task: &str, id: &str) -> Result<Capture, JobError> {
+        let attempt = AttemptName { task, id };
+        let request = CaptureRequest { attempt, base: &self.commit, now: seconds_now() };
+        blocking(|| self.slot.capture(&request))
     }
 }
 
 impl Job {
-    /// A directory with exactly this commit that no agent has ever written to.
-    pub(super) async fn proof_bench(&self, commit: &Oid) -> Result<Bench, JobError> {
-        self.proof_bench_since(commit, self.began).await
-    }
-
-    /// A directory for a gate, with the step's time counted from `since`.
-    pub(super) async fn proof_bench_since(
+    /// A directory with exactly this commit that no agent has ever written to. The step's time is
+    /// counted from `since`.
+    pub(super) async fn proof_bench(
         &self,
         commit: &Oid,
         since: Instant,
@@ -184,7 +142,7 @@ impl Job {
             self.fill_gate_caches()?;
         }
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, For::Proof, (commit, commit), since).await
+        self.bench_as(&attempt, For::Proof, (commit, commit), since).await
     }
 
     pub(super) async fn bench(
@@ -194,36 +152,41 @@ impl Job {
         base: &Oid,
     ) -> Result<Bench, JobError> {
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(attempt, purpose, (commit, base), self.began).await
+        self.bench_as(&attempt, purpose, (commit, base), self.began).await
     }
 
     /// A slot with a commit; `attempt` names the refs to the work in it.
     pub(super) async fn bench_as(
         &self,
-        attempt: String,
+        attempt: &str,
         purpose: For,
         (commit, base): (&Oid, &Oid),
         since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
-        let order = SlotOrder {
-            purpose,
-            id: self.task.id,
-            task: self.name_for_refs().to_owned(),
-            attempt,
-            commit: commit.clone(),
-            base: base.clone(),
-            branch: format!("autopilot/{}", self.name_for_refs()),
-            keep: match (config.keep, purpose) {
-                (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
-                    KeepFiles::WhileLocked
-                }
-                // Files that one gate's tests leave could make the next gate pass.
-                (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
-            },
-            copy: config.copy.iter().map(PathBuf::from).collect(),
+        let (slot, lease) = self.context.workshop.lease(purpose, self.task.id);
+        let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
+            .map_err(|path| JobError::NotUtf8 { path })?;
+        let keep = match (config.keep, purpose) {
+            (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
+                KeepFiles::WhileLocked
+            }
+            // Files that one gate's tests leave could make the next gate pass.
+            (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
         };
-        let bench = self.context.workshop.bench(order).await?;
+        let copy: Vec<PathBuf> = config.copy.iter().map(PathBuf::from).collect();
+        let task = self.name_for_refs();
+        let order = Prepare {
+            commit,
+            base,
+            branch: &format!("autopilot/{task}"),
+            attempt: AttemptName { task, id: attempt },
+            keep,
+            copy: &copy,
+            now: seconds_now(),
+        };
+        blocking(|| slot.prepare(&order))?;
+        let bench = Bench { slot, dir, commit: commit.clone(), _lease: lease };
         if let Some(setup) = &config.setup {
             let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
             if !check.passed() {
@@ -240,14 +203,12 @@ pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Runs blocking work on git and files outside the loop's threads.
-pub async fn blocking<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, JobError>
+/// Does work that waits for git, files or a forge. The loop's other tasks move to another thread
+/// meanwhile, and a panic breaks the attempt, not the run.
+pub fn blocking<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, JobError>
 where
-    T: Send + 'static,
-    E: Send + 'static,
     JobError: From<E>,
 {
-    Ok(tokio::task::spawn_blocking(work).await??)
+    let done = tokio::task::block_in_place(|| catch_unwind(AssertUnwindSafe(work)));
+    Ok(done.map_err(|_| JobError::Panicked)??)
 }

@@ -2,7 +2,7 @@
 
 use autopilot_core::event::{Event, Outcome, Record, TaskEnd};
 use autopilot_core::id::TaskId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The decisions of each task in order, by task name; the run itself is `run`.
 pub type Decisions = BTreeMap<String, Vec<String>>;
@@ -89,14 +89,11 @@ fn end_word(end: &TaskEnd) -> &'static str {
 /// The first difference of each task.
 pub fn compare(recorded: &Decisions, replayed: &Decisions) -> Vec<Difference> {
     let mut found = Vec::new();
-    let nothing = Vec::new();
-    let mut tasks: Vec<&String> = recorded.keys().chain(replayed.keys()).collect();
-    tasks.sort();
-    tasks.dedup();
+    let tasks: BTreeSet<&String> = recorded.keys().chain(replayed.keys()).collect();
     for task in tasks {
-        let (one, two) =
-            (recorded.get(task).unwrap_or(&nothing), replayed.get(task).unwrap_or(&nothing));
-        let after = one.iter().zip(two).take_while(|(one, two)| one == two).count();
+        let of = |run: &Decisions| run.get(task).cloned().unwrap_or_default();
+        let (one, two) = (of(recorded), of(replayed));
+        let after = one.iter().zip(&two).take_while(|(one, two)| one == two).count();
         if after < one.len().max(two.len()) {
             found.push(Difference {
                 task: task.clone(),

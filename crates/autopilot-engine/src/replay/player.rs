@@ -23,14 +23,7 @@ pub struct Played {
 impl Played {
     /// A question from its metadata.
     pub fn new(dir: Utf8PathBuf, said: &Metadata, worktree: Option<(String, String)>) -> Played {
-        let exit = ExitFacts {
-            code: said.exit,
-            signal: said.signal,
-            timed_out: said.timed_out,
-            stuck: said.stuck,
-            lingered: said.lingered,
-        };
-        Played { dir, lane: said.lane, exit, worktree }
+        Played { dir, lane: said.lane, exit: said.exit, worktree }
     }
 
     /// The arguments with which Autopilot's own executable repeats the answer.
@@ -73,6 +66,13 @@ impl PlayerInner {
     fn is_visited(&self) -> bool {
         self.visits.front().is_some_and(|after| *after <= self.ended)
     }
+
+    /// The position of the next end of this step that is waited for, or that nobody waits for yet.
+    fn place(&self, task: &str, step: Step, is_waited_for: bool) -> Option<u64> {
+        let mut ends = self.order.iter().filter(|(_, of, at)| of == task && *at == step);
+        let found = ends.find(|(place, ..)| self.waiting.contains(place) == is_waited_for);
+        found.map(|(place, ..)| *place)
+    }
 }
 
 impl Player {
@@ -106,11 +106,10 @@ impl Player {
 
     /// Continues after an intervention.
     pub fn go_on(&self) {
-        let mut inner = self.inner();
-        inner.visits.pop_front();
-        inner.is_announced = false;
-        drop(inner);
-        self.moved.send_modify(|count| *count += 1);
+        self.change(|inner| {
+            inner.visits.pop_front();
+            inner.is_announced = false;
+        });
     }
 
     /// The number of attempts that have ended.
@@ -145,36 +144,25 @@ impl Player {
     /// Returns the answers of an attempt that was cancelled, for the next attempt.
     pub fn gave_up(&self, task: &str, step: Step) {
         let key = (task.to_owned(), step);
-        let mut inner = self.inner();
-        inner.live -= 1;
-        let left = inner
-            .order
-            .iter()
-            .find(|(place, of, at)| of == task && *at == step && inner.waiting.contains(place))
-            .map(|(place, ..)| *place);
-        inner.waiting.retain(|place| Some(*place) != left);
-        for played in inner.taken.remove(&key).unwrap_or_default().into_iter().rev() {
-            inner.turns.entry(key.clone()).or_default().push_front(played);
-        }
-        drop(inner);
-        self.moved.send_modify(|count| *count += 1);
+        self.change(|inner| {
+            inner.live -= 1;
+            let left = inner.place(task, step, true);
+            inner.waiting.retain(|place| Some(*place) != left);
+            for played in inner.taken.remove(&key).unwrap_or_default().into_iter().rev() {
+                inner.turns.entry(key.clone()).or_default().push_front(played);
+            }
+        });
     }
 
     fn arrive(&self, task: &str, step: Step) -> Option<u64> {
-        let mut inner = self.inner();
-        let is_taken = |inner: &PlayerInner, place: u64| inner.waiting.contains(&place);
-        let found = inner
-            .order
-            .iter()
-            .find(|(place, of, at)| of == task && *at == step && !is_taken(&inner, *place))
-            .map(|(place, ..)| *place);
-        match found {
-            Some(place) => inner.waiting.push(place),
-            None => inner.live -= 1,
-        }
-        drop(inner);
-        self.moved.send_modify(|count| *count += 1);
-        found
+        self.change(|inner| {
+            let found = inner.place(task, step, false);
+            match found {
+                Some(place) => inner.waiting.push(place),
+                None => inner.live -= 1,
+            }
+            found
+        })
     }
 
     fn may_end(&self, place: u64) -> bool {
@@ -188,13 +176,19 @@ impl Player {
     }
 
     fn leave(&self, place: u64) {
-        let mut inner = self.inner();
-        inner.order.retain(|(other, ..)| *other != place);
-        inner.waiting.retain(|other| *other != place);
-        inner.live -= 1;
-        inner.ended += 1;
-        drop(inner);
+        self.change(|inner| {
+            inner.order.retain(|(other, ..)| *other != place);
+            inner.waiting.retain(|other| *other != place);
+            inner.live -= 1;
+            inner.ended += 1;
+        });
+    }
+
+    /// Changes what is known, and tells the attempts that wait.
+    fn change<T>(&self, work: impl FnOnce(&mut PlayerInner) -> T) -> T {
+        let done = work(&mut self.inner());
         self.moved.send_modify(|count| *count += 1);
+        done
     }
 
     fn inner(&self) -> MutexGuard<'_, PlayerInner> {

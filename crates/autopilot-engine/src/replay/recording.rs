@@ -42,19 +42,9 @@ pub struct Recording {
     pub config: Config,
     /// The texts that the specification and people's answers name.
     pub texts: Vec<String>,
-    /// People's answers at gates, in order.
-    pub answers: VecDeque<Ask>,
-    /// People's messages in sessions of steps, and the number of attempts that had ended by then.
-    pub visits: VecDeque<(usize, Ask)>,
     pub decisions: Decisions,
-    /// People's other interventions, which are not replayed.
-    pub interventions: Vec<String>,
-    /// Questions whose answers can't be replayed.
-    pub missing: Vec<String>,
-    pub turns: usize,
-    turns_of: BTreeMap<(String, Step), VecDeque<Played>>,
-    order: Vec<(String, Step)>,
-    adapters: BTreeSet<String>,
+    pub ends: RecordedEnds,
+    pub turns: RecordedTurns,
 }
 
 impl Recording {
@@ -77,35 +67,23 @@ impl Recording {
         spec.limits = state.run.limits.clone();
         (spec.limits.usd_max, spec.limits.usd_per_task_max) = (None, None);
         spec.limits.wall_max_ms = None;
-        let heard = RecordedEnds::of(&records);
+        let ends = RecordedEnds::of(&records);
         let hashes = [Some(spec.config.clone()), Some(spec.whole.body.clone()), spec.plan.clone()];
         let bodies = spec.tasks.iter().map(|task| task.body.clone());
-        let hashes = hashes.into_iter().flatten().chain(bodies).chain(heard.texts);
+        let hashes = hashes.into_iter().flatten().chain(bodies).chain(ends.texts.clone());
         let mut texts = Vec::new();
         for hash in hashes.filter(|hash| !hash.is_empty()) {
             texts.push(store::text(history, &hash)?);
         }
-        let kept = KeptTurns::read(&place.views(), run, &heard.ended)?;
-        Ok(Recording {
-            spec,
-            config,
-            texts,
-            answers: heard.answers,
-            visits: heard.visits,
-            decisions: decisions(&records),
-            interventions: heard.interventions,
-            missing: kept.missing,
-            turns: kept.count,
-            turns_of: kept.turns,
-            order: heard.order,
-            adapters: heard.adapters,
-        })
+        let turns = RecordedTurns::read(&place.views(), run, &ends.ended)?;
+        Ok(Recording { spec, config, texts, decisions: decisions(&records), ends, turns })
     }
 
     /// A player of the recording.
     pub fn player(&self, hub: Hub) -> Player {
-        let visits = self.visits.iter().map(|(after, _)| *after).collect();
-        Player::new(hub, self.adapters.clone(), self.turns_of.clone(), self.order.clone(), visits)
+        let RecordedEnds { order, adapters, visits, .. } = &self.ends;
+        let visits = visits.iter().map(|(after, _)| *after).collect();
+        Player::new(hub, adapters.clone(), self.turns.by_step.clone(), order.clone(), visits)
     }
 }
 
@@ -127,16 +105,19 @@ fn begun(records: &[Record]) -> Option<RunSpec> {
 
 /// What the journal records about the ends of attempts and about people.
 #[derive(Default)]
-struct RecordedEnds {
+pub struct RecordedEnds {
     order: Vec<(String, Step)>,
     /// The agents that tasks name.
     adapters: BTreeSet<String>,
-    answers: VecDeque<Ask>,
-    visits: VecDeque<(usize, Ask)>,
+    /// People's answers at gates, in order.
+    pub answers: VecDeque<Ask>,
+    /// People's messages in sessions of steps, and the number of attempts that had ended by then.
+    pub visits: VecDeque<(usize, Ask)>,
     /// Tasks with a message in their session that was not answered yet.
     spoken_to: BTreeSet<TaskId>,
     texts: Vec<String>,
-    interventions: Vec<String>,
+    /// People's other interventions, which are not replayed.
+    pub interventions: Vec<String>,
     /// Attempts whose outcome says something about the work.
     ended: BTreeMap<String, (String, Step)>,
 }
@@ -202,40 +183,33 @@ impl RecordedEnds {
 
     fn answer(&mut self, outcome: &Outcome, answer: Option<String>) {
         let by = "the recording".to_owned();
-        match outcome {
-            Outcome::Passed => {
-                self.texts.extend(answer.clone());
-                self.answers.push_back(Ask::Approve { by, answer });
-            }
-            Outcome::Failed { why } => {
-                self.answers.push_back(Ask::Reject { by, why: why.clone() });
-            }
-            Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => {}
+        if *outcome == Outcome::Passed {
+            self.texts.extend(answer.clone());
+            self.answers.push_back(Ask::Approve { by, answer });
+        } else if let Some(why) = outcome.failure() {
+            self.answers.push_back(Ask::Reject { by, why: why.to_owned() });
         }
     }
 }
 
 /// The recorded turns in the questions' directories.
 #[derive(Default)]
-struct KeptTurns {
-    turns: BTreeMap<(String, Step), VecDeque<Played>>,
-    missing: Vec<String>,
-    count: usize,
+pub struct RecordedTurns {
+    by_step: BTreeMap<(String, Step), VecDeque<Played>>,
+    /// Questions whose answers can't be replayed.
+    pub missing: Vec<String>,
+    /// The number of answers that can be replayed.
+    pub count: usize,
 }
 
-impl KeptTurns {
+impl RecordedTurns {
     fn read(
         views: &Utf8Path,
         run: &str,
         ended: &BTreeMap<String, (String, Step)>,
-    ) -> Result<KeptTurns, RecordingError> {
+    ) -> Result<RecordedTurns, RecordingError> {
         let recorded = RecordedRun::open(views, run)?;
-        let mut kept = KeptTurns::default();
+        let mut kept = RecordedTurns::default();
         for exec in recorded.execs()? {
             let path = recorded.dir(&exec);
             // The attempt was killed before its metadata was written, and was asked again.
@@ -251,7 +225,7 @@ impl KeptTurns {
             }
             let worktree = recorded.worktree(&exec).ok().map(|change| (change.from, change.to));
             kept.count += 1;
-            let turns = kept.turns.entry(key.clone()).or_default();
+            let turns = kept.by_step.entry(key.clone()).or_default();
             turns.push_back(Played::new(path, &metadata, worktree));
         }
         if kept.count == 0 {

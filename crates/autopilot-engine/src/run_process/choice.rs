@@ -13,7 +13,7 @@ use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{Config, Options};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
-use autopilot_host::git::{UserRepo, run_branch};
+use autopilot_host::git::UserRepo;
 use autopilot_journal::{Journal, JournalEntry, JournalHistory, JournalRun, NewRun, SqliteJournal};
 
 /// The run this process works on.
@@ -25,13 +25,6 @@ pub struct ChosenRun {
     pub models: Option<ModelChange>,
     /// The first record of a new run.
     pub prepared: Option<PreparedRun>,
-}
-
-impl ChosenRun {
-    fn new(run: String, config: Config, prepared: PreparedRun) -> ChosenRun {
-        let state = State::default();
-        ChosenRun { run, state, config, models: None, prepared: Some(prepared) }
-    }
 }
 
 type FoundRun = Option<(JournalRun, State)>;
@@ -90,15 +83,12 @@ fn by_id(journal: &dyn JournalHistory, run: &str) -> Result<(JournalRun, State),
 
 /// The option of a request that can't take effect in a run that is under way.
 fn unavailable_option(request: &RunRequest, state: &State) -> Option<&'static str> {
-    let asked = [(request.push, Switch::Push, "--push"), (request.pr, Switch::Pr, "--pr")];
-    for (is_asked, switch, flag) in asked {
-        if is_asked && !state.run.switches.contains(&switch) {
-            return Some(flag);
-        }
-    }
+    let lacks = |switch| !state.run.switches.contains(&switch);
     let (asked, kept) = (&request.options, &state.run.options);
     let is_other = |asked: &Option<String>, kept| asked.is_some() && asked != kept;
-    let others = [
+    let changes = [
+        (request.push && lacks(Switch::Push), "--push"),
+        (request.pr && lacks(Switch::Pr), "--pr"),
         (request.allow_red_base && !state.run.red_base_allowed, "--allow-red-base"),
         (request.fail_fast && !state.is_failing_fast(), "--fail-fast"),
         (is_other(&asked.adapter, &kept.adapter), "--adapter"),
@@ -106,7 +96,7 @@ fn unavailable_option(request: &RunRequest, state: &State) -> Option<&'static st
         (asked.r#unsafe && !kept.r#unsafe, "--unsafe"),
         (is_other(&asked.out, &kept.out), "--out"),
     ];
-    others.iter().find(|(is_asked, _)| *is_asked).map(|(_, flag)| *flag)
+    changes.iter().find(|(is_change, _)| *is_change).map(|(_, flag)| *flag)
 }
 
 /// The configuration of the run that would be resumed, with its command-line options, before
@@ -129,28 +119,21 @@ pub fn new_run(
     config: Config,
     machine: &Machine,
 ) -> Result<ChosenRun, RunProcessError> {
-    let (tasks, request) = match intent {
-        Intent::Begin { tasks, request, .. } => (tasks, request),
+    let prepared = match intent {
+        Intent::Begin { tasks, request, .. } => {
+            let run = format!("{}-{}", clock::stamp(), machine.salt);
+            begin::prepare(tasks, request, &config, &run, repo)
+        }
         Intent::Again { spec, texts } => {
-            let prepared = PreparedRun { spec: (**spec).clone(), texts: texts.clone() };
-            create(journal, &prepared)?;
-            let run = prepared.spec.id.clone();
-            return Ok(ChosenRun::new(run, config, prepared));
+            PreparedRun { spec: (**spec).clone(), texts: texts.clone() }
         }
         Intent::Resume { .. } | Intent::Only { .. } => {
             return Err(RunProcessError::NothingToResume);
         }
     };
-    let run = format!("{}-{}", clock::stamp(), machine.salt);
-    let base = begin::Base {
-        run: &run,
-        branch: run_branch(&run),
-        base_branch: &repo.base_branch,
-        base: repo.base_tip.as_str(),
-    };
-    let prepared = begin::prepare(tasks, request, &config, base);
     create(journal, &prepared)?;
-    Ok(ChosenRun::new(run, config, prepared))
+    let (run, state) = (prepared.spec.id.clone(), State::default());
+    Ok(ChosenRun { run, state, config, models: None, prepared: Some(prepared) })
 }
 
 fn create(journal: &mut SqliteJournal, prepared: &PreparedRun) -> Result<(), RunProcessError> {

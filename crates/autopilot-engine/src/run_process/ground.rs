@@ -10,22 +10,11 @@ use crate::signal::Teller;
 use crate::store::Texts;
 use crate::workspace;
 use autopilot_core::config::Config;
-use autopilot_host::redact::Redactor;
 use autopilot_host::sandbox;
-use autopilot_journal::SqliteReader;
 use std::sync::{Arc, Mutex};
 
-/// Everything the jobs of a run need besides the loop.
-pub struct JobGround {
-    place: StatePaths,
-    config: Config,
-    workshop: Workshop,
-    machine: Machine,
-    player: Option<Arc<Player>>,
-    redactor: Arc<Redactor>,
-    history: Mutex<SqliteReader>,
-    sandbox: sandbox::Probe,
-}
+/// Everything the jobs of a run need besides the loop, which completes it to a context.
+pub struct JobGround(Box<dyn FnOnce(Texts, Teller) -> Context + Send>);
 
 impl JobGround {
     /// Reads the secrets, opens the journal and finds the sandbox.
@@ -36,36 +25,31 @@ impl JobGround {
         machine: Machine,
         player: Option<Arc<Player>>,
     ) -> Result<JobGround, RunProcessError> {
+        let Machine { variables, own, .. } = machine;
         let urls = &workshop.repo.remote_secrets;
-        let path = machine.variables.get("PATH").map(String::as_str).unwrap_or_default();
-        Ok(JobGround {
-            redactor: Arc::new(redactor(&place, &config, &machine.variables, urls)?),
-            history: Mutex::new(workspace::reader(&place)?),
-            sandbox: sandbox::probe(path.as_ref()),
+        let redactor = Arc::new(redactor(&place, &config, &variables, urls)?);
+        let history = Mutex::new(workspace::reader(&place)?);
+        let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
+        let sandbox = sandbox::probe(path.as_ref());
+        Ok(JobGround(Box::new(move |texts, signals| Context {
             place,
             config,
             workshop,
-            machine,
+            redactor,
+            variables,
+            own,
+            sandbox,
+            texts,
+            history,
+            signals,
             player,
-        })
+            numbering: Mutex::default(),
+            purse: Purse::default(),
+        })))
     }
 
     /// Completes the context with the store of texts and the signals to the loop.
     pub fn context(self, texts: Texts, signals: Teller) -> Context {
-        Context {
-            place: self.place,
-            config: self.config,
-            workshop: self.workshop,
-            redactor: self.redactor,
-            variables: self.machine.variables,
-            own: self.machine.own,
-            sandbox: self.sandbox,
-            texts,
-            history: self.history,
-            signals,
-            player: self.player,
-            numbering: Mutex::default(),
-            purse: Purse::default(),
-        }
+        (self.0)(texts, signals)
     }
 }

@@ -14,24 +14,17 @@ use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
 use std::collections::BTreeSet;
 
-/// A request to resume a run.
-pub struct ResumeRequest<'a> {
-    pub intent: &'a Intent,
-    pub place: &'a StatePaths,
-    /// The current configuration.
-    pub config: Config,
-    /// Nothing changes in a replayed run.
-    pub is_replay: bool,
-}
-
 /// Checks that the run can be resumed as requested, and reports what has changed since it started.
+/// `config` is the current configuration. The models of a replayed run do not change.
 pub fn go_on(
     (run, state): (JournalRun, State),
     history: &dyn JournalHistory,
-    asked: ResumeRequest<'_>,
+    intent: &Intent,
+    place: &StatePaths,
+    config: Config,
+    is_replay: bool,
     notice: &mut dyn FnMut(&str),
 ) -> Result<ChosenRun, RunProcessError> {
-    let ResumeRequest { intent, place, config, is_replay } = asked;
     let pinned = pinned(history, &state)?;
     check_prices(intent, &state, &pinned, &pinned)?;
     if state.run.flow.row().files == FlowFiles::RunDirectory {

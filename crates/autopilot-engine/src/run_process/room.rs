@@ -20,14 +20,12 @@ pub(crate) fn make_room(
     let _as_it_is = room::protect_from_oom();
     workspace::refuse_linked_views(place)?;
     let views = place.views();
-    if let Err(error) = crate::views::prove_writable(&views) {
-        let reason = error.to_string();
-        return Err(WorkspaceError::NotWritable { path: views, reason }.into());
-    }
+    crate::views::prove_writable(&views)
+        .map_err(|source| WorkspaceError::NotWritable { path: views, source })?;
     let Ok(disk) = room::disk(place.state.as_std_path()) else { return Ok(()) };
     if disk.bytes_free < DISK_BYTES_MIN {
-        let reason = format!("only {} MB are free", disk.bytes_free >> 20);
-        return Err(WorkspaceError::NotWritable { path: place.state.clone(), reason }.into());
+        let (path, mb_free) = (place.state.clone(), disk.bytes_free >> 20);
+        return Err(WorkspaceError::NoRoom { path, mb_free }.into());
     }
     if disk.inodes_free.is_some_and(|inodes| inodes < INODES_MIN) {
         notice("few inodes are left for the state directory; worktrees may not fit");

@@ -147,7 +147,7 @@ impl GoalFiles {
         for exec in &execs {
             if self.linked.insert(exec.path.clone()) || !dir.path().join(dir_name(exec)).exists() {
                 let target = from_goal_dir(place, &state.run, &exec.path);
-                dir.link(&dir_name(exec), target.as_std_path())?;
+                dir.link(dir_name(exec), target.as_std_path())?;
             }
         }
         let read = |hash: &str| (self.bodies)(hash);
@@ -213,9 +213,6 @@ pub fn exec(number: u32, name: &str, path: String, said: Metadata) -> ExecEntry 
     }
 }
 
-fn dir_name(exec: &ExecEntry) -> String {
-    Path::new(&exec.path)
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+fn dir_name(exec: &ExecEntry) -> &str {
+    exec.path.rsplit('/').next().unwrap_or_default()
 }

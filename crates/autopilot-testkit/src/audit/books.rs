@@ -38,7 +38,7 @@ pub struct Books {
     pub lane_by: BTreeMap<AttemptId, u32>,
     /// The time of the record that is being entered.
     pub now: Time,
-    /// The step a person goes on with; nothing else is begun.
+    /// The step that a person continues; nothing else is begun.
     pub focus: Option<TaskId>,
     /// Merges heard of.
     pub merged: usize,
@@ -80,7 +80,7 @@ pub struct Entry {
     pub iteration: u32,
     /// How often a person went on with its session, and whether they do.
     pub continued: u32,
-    pub is_gone_on_with: bool,
+    pub is_continued: bool,
     /// A person had one of its steps done again in this iteration.
     pub is_given_again: bool,
     /// What was on the run branch when the whole was last validated.

@@ -99,17 +99,17 @@ impl Books {
         self.steps_of(whole).any(|step| step.iteration == whole.round && step.place != dropped)
     }
 
-    /// A person goes on with a step: with one that was begun, and with nothing else meanwhile.
+    /// A person continues a step: one that was begun, and nothing else meanwhile.
     pub(super) fn continued(&mut self, task: TaskId) -> Kept {
         let entry = self.entry(task)?;
         let name = entry.name.clone();
         kept(entry.kind == Kind::Session && entry.attempts > 0, || {
-            format!("S1: {name} is gone on with and never was begun")
+            format!("S1: {name} is continued and never was begun")
         })?;
         let is_free = matches!(entry.place, Place::Open | Place::At(_) | Place::Waiting(_));
-        kept(is_free, || format!("I4: {name} is gone on with while it is worked on"))?;
+        kept(is_free, || format!("I4: {name} is continued while it is worked on"))?;
         entry.continued += 1;
-        entry.is_gone_on_with = true;
+        entry.is_continued = true;
         self.focus = Some(task);
         Ok(())
     }

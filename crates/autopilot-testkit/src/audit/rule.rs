@@ -129,7 +129,7 @@ impl Books {
     /// Whoever is at work is so for a task that is at its tasks.
     fn nobody_is_outside(&self) -> Kept {
         for task in self.tasks.iter().filter(|task| task.place.is_under_way()) {
-            let Some(parent) = task.parent.filter(|_| !task.is_gone_on_with) else { continue };
+            let Some(parent) = task.parent.filter(|_| !task.is_continued) else { continue };
             let above = &self.tasks[parent.index()];
             kept(above.place == Place::At(Step::Tasks), || {
                 format!("I9: {} goes on, {} is {:?}", task.name, above.name, above.place)
@@ -224,7 +224,7 @@ impl Books {
 
     /// It has not begun, and would write where another that has begun writes; or it waits for another.
     fn is_in_the_way(&self, task: &Entry) -> bool {
-        // Nobody is asked about steps while a person goes on with one of them.
+        // Nobody is asked about steps while a person continues one of them.
         let is_asking = |child: &TaskId| self.tasks[child.index()].place.is_under_way();
         let waits = |task: &Entry| {
             let is_needed = |other: &Entry| task.spec.depends_on.contains(&other.name);
@@ -421,7 +421,7 @@ impl Books {
             finished: Default::default(),
             iteration,
             continued: 0,
-            is_gone_on_with: false,
+            is_continued: false,
             is_given_again: false,
             validated: 0,
         });
@@ -436,10 +436,10 @@ impl Books {
             Kind::Planned => table::plan(from),
             Kind::Divided => table::divided(from),
             Kind::Paired => table::paired(from),
-            // Back to its steps because a person goes on with one of them.
+            // Back to its steps because a person continues one of them.
             Kind::Goal if step == Step::Tasks && self.is_open_before(&before) => &[Step::Tasks],
             Kind::Goal => table::goal(from),
-            Kind::Session if before.is_gone_on_with && step == Step::WorkflowStep => {
+            Kind::Session if before.is_continued && step == Step::WorkflowStep => {
                 &[Step::WorkflowStep]
             }
             // What was refused is done again: a repair could leave it as it is.
@@ -451,7 +451,7 @@ impl Books {
         kept(!before.place.is_settled() && legal.contains(&step), || {
             format!("I9: {} went from {:?} to {step}", before.name, before.place)
         })?;
-        if from.is_none() && !before.is_gone_on_with {
+        if from.is_none() && !before.is_continued {
             self.may_open(task, step, &before)?;
         }
         if step == Step::Merge {
@@ -463,12 +463,12 @@ impl Books {
             Kind::Paired | Kind::Session
                 if matches!(step, Step::Build | Step::WorkflowStep | Step::Fix) =>
             {
-                let is_asked = from.is_none() || before.is_gone_on_with;
+                let is_asked = from.is_none() || before.is_continued;
                 kept(is_next || before.rounds_ever + 1 == round || is_asked, || {
                     format!("I9: {} repeats round {round}", before.name)
                 })?;
                 // What is said in a round that is under way begins none.
-                if is_next || !before.is_gone_on_with {
+                if is_next || !before.is_continued {
                     self.may_begin_a_round(&before)?;
                 }
                 let entry = self.entry(task)?;
@@ -625,7 +625,7 @@ impl Books {
         kept(entry.place == Place::At(step), || format!("I9: {name} is not at {step}"))?;
         kept(self.halt.is_none(), || format!("I9: {step} of {name} starts in a halted run"))?;
         kept(self.focus.is_none_or(|focus| focus == task), || {
-            format!("I9: {step} of {name} starts beside what a person goes on with")
+            format!("I9: {step} of {name} starts beside the step that a person continues")
         })?;
         kept(!self.tasks[0].place.is_settled(), || "I9: a start after the end".to_owned())?;
         let limits = &self.limits;
@@ -810,7 +810,7 @@ impl Books {
         self.focus = self.focus.filter(|focus| *focus != task);
         let settled = self.entry(task)?;
         settled.place = Place::of(end);
-        settled.is_gone_on_with = false;
+        settled.is_continued = false;
         self.forget_the_whole(entry.parent)
     }
 

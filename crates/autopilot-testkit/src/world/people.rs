@@ -36,8 +36,8 @@ pub enum Act {
     Ask(Ask),
     /// The machine is short of something, or has enough again.
     Room(Option<String>),
-    /// A person goes on with the session of a step; what they say is told apart by a number.
-    GoOnWith {
+    /// A person continues the session of a step; what they say is told apart by a number.
+    Continue {
         task: String,
         said: u64,
     },
@@ -111,7 +111,7 @@ impl World {
                 let ms = self.tie.below(3_000);
                 self.later(ms, Happening::Act(Act::Ask(Ask::Resume)));
             }
-            // Whoever goes on with a step has a run that rests go on, and does so each time.
+            // Whoever continues a step has a run that rests go on, and does so each time.
             let ahead = self.shell.as_ref().map(|shell| shell.pilot.ahead());
             let is_at_rest = ahead.is_some_and(|state| state.run.halt.is_some());
             let resumes = is_at_rest && matches!(wish, Wish::Continue);
@@ -137,7 +137,7 @@ impl World {
             Ask::Retry { task: nobody() },
             Ask::Skip { task: nobody() },
             Ask::Skip { task: String::new() },
-            self.goes_on_with("", 0),
+            self.continues("", 0),
             Ask::Reject { by: nobody(), why: " ".to_owned() },
         ];
         for ask in asks {
@@ -167,13 +167,13 @@ impl World {
             Wish::Continue => {
                 let task = self.any_task();
                 let said = self.whims.draw();
-                self.goes_on_with(&task, said)
+                self.continues(&task, said)
             }
         }
     }
 
     /// Says something in the session a step had last.
-    fn goes_on_with(&self, task: &str, said: u64) -> Ask {
+    fn continues(&self, task: &str, said: u64) -> Ask {
         let attempt = self.audit.last_of(task).unwrap_or(AttemptId { seq: 0, place: 0 });
         let words = SessionPrompt {
             prompt: format!("words-{said}"),
@@ -264,7 +264,7 @@ impl World {
         if self.spec.flow == Flow::Goal && self.strikes(Fault::Continue, 300) {
             let place = self.whims.below(state.tasks.len() as u64) as usize;
             let said = self.whims.draw();
-            return Some(vec![self.goes_on_with(state.tasks[place].name(), said)]);
+            return Some(vec![self.continues(state.tasks[place].name(), said)]);
         }
         if unclosed.is_empty() || !self.strikes(Fault::Retry, 600) {
             return None;
@@ -298,7 +298,7 @@ impl World {
         while let Some(cue) = self.cues.pop_front_if(|cue| cue.when == When::Rest) {
             match cue.act {
                 Act::Ask(ask) => asks.push(ask),
-                Act::GoOnWith { task, said } => asks.push(self.goes_on_with(&task, said)),
+                Act::Continue { task, said } => asks.push(self.continues(&task, said)),
                 Act::Boot => return Some(asks),
                 act @ (Act::Room(_) | Act::Crash | Act::Look | Act::Late { .. }) => {
                     self.later(60_010, Happening::Act(act))
@@ -357,8 +357,8 @@ impl World {
                 self.note(|| format!("asked {ask:?}"));
                 self.hear(Input::Asked(ask));
             }
-            Act::GoOnWith { task, said } => {
-                let ask = self.goes_on_with(&task, said);
+            Act::Continue { task, said } => {
+                let ask = self.continues(&task, said);
                 self.act(Act::Ask(ask));
             }
             Act::Room(short) => {

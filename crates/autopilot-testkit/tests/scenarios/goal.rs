@@ -375,7 +375,7 @@ fn a_base_that_fails_begins_nothing() {
 }
 
 #[test]
-fn what_needs_a_step_that_is_gone_on_with_waits_for_it() {
+fn what_needs_a_step_that_is_continued_waits_for_it() {
     for cut in ["crash during a step", "stop during a step"] {
         let story = story(&format!(
             "goal a; b after a\n stop now during b step; continue a; {cut}; resume"
@@ -592,7 +592,7 @@ fn a_failed_step_that_a_later_workflow_has_replaced_is_done_again_and_judged_wit
 }
 
 #[test]
-fn a_person_goes_on_with_a_step_and_with_nothing_else() {
+fn a_person_continues_a_step_and_nothing_else() {
     let story = check(
         "goal a; b after a
          a: step fails
@@ -611,7 +611,7 @@ fn a_person_goes_on_with_a_step_and_with_nothing_else() {
 }
 
 #[test]
-fn a_done_step_that_is_gone_on_with_is_merged_again_and_all_is_proven_again() {
+fn a_done_step_that_is_continued_is_merged_again_and_all_is_proven_again() {
     let story =
         check("goal a; b after a\n continue a; resume", "a done (2 rounds) · b done — run done");
     assert_eq!(story.merged, "a1 b1 a2");
@@ -623,7 +623,52 @@ fn a_done_step_that_is_gone_on_with_is_merged_again_and_all_is_proven_again() {
 }
 
 #[test]
-fn a_step_of_an_earlier_iteration_that_is_gone_on_with_is_in_what_is_proven() {
+fn an_iteration_lost_without_steps_is_not_repeated_when_an_earlier_step_is_continued() {
+    let text = "goal a\n limit rounds 2\n run: completion unfinished, workflow fails";
+    let story = check(
+        &format!("{text}\n continue a"),
+        "a done (2 rounds) — run rests: the step was continued, as asked",
+    );
+    assert_eq!(root(&story).round, 3);
+    assert_eq!(times(&story, "run.workflow"), 2, "the next workflow waits for a person");
+    let story = check(
+        &format!("{text}\n continue a; resume"),
+        "a done (2 rounds) · a-i3 done — run done (3 rounds)",
+    );
+    assert_eq!(times(&story, "run.workflow"), 3);
+    // As after a retry of the run, as many iterations are allowed as at first, and no more.
+    check(
+        &format!("{text}, workflow fails like x, workflow fails like y\n continue a; resume"),
+        "a done (2 rounds) — run failed: did not converge in 2 iterations (4 rounds)",
+    );
+    // A workflow that broke has lost no iteration.
+    let story = check(
+        "goal a\n limit retries workflow 0\n run: completion unfinished, workflow broke
+         continue a; resume",
+        "a done (2 rounds) · a-i2 done — run done (2 rounds)",
+    );
+    assert_eq!(times(&story, "run.workflow"), 3);
+}
+
+#[test]
+fn an_iteration_without_steps_that_was_judged_is_judged_again_when_a_step_is_continued() {
+    let text = "goal a\n limit rounds 2\n a: step fails
+         run: completion unfinished, workflow fails
+         retry a";
+    for stop in ["; boot", "; stop during run validate", "; stop during run completion"] {
+        let story = check(
+            &format!("{text}{stop}; continue a; resume"),
+            "a done (3 rounds) — run done (2 rounds)",
+        );
+        assert_eq!(times(&story, "run.workflow"), 2, "{stop}: no other workflow is made");
+        let last = story.starts.rfind("a.step").unwrap();
+        let places = order(&story.starts[last..], &["a.merge", "run.validate", "run.completion"]);
+        assert!(places.is_sorted(), "{stop}: {}", story.starts);
+    }
+}
+
+#[test]
+fn a_step_of_an_earlier_iteration_that_is_continued_is_in_what_is_proven() {
     let story = check(
         "goal a\n run: completion unfinished bringing c\n stop during c merge; continue a; resume",
         "a done (2 rounds) · c done — run done (2 rounds)",
@@ -644,7 +689,7 @@ fn a_step_of_an_earlier_iteration_that_is_gone_on_with_is_in_what_is_proven() {
 }
 
 #[test]
-fn a_crash_while_a_step_is_gone_on_with_changes_nothing() {
+fn a_crash_while_a_step_is_continued_changes_nothing() {
     for crash in ["crash during a step", "crash after a step", "crash during a merge"] {
         let story = story(&format!("goal a; b after a\n continue a; {crash}; resume"));
         assert_eq!(story.merged, "a1 b1 a2", "{crash}");
@@ -653,7 +698,7 @@ fn a_crash_while_a_step_is_gone_on_with_changes_nothing() {
 }
 
 #[test]
-fn what_was_never_begun_can_not_be_gone_on_with() {
+fn what_was_never_begun_can_not_be_continued() {
     let text = "goal a; b after a\n with fail-fast\n limit rounds 1\n a: step fails\n run: completion unfinished";
     let plain = story(text);
     let asked = story(&format!("{text}\n continue b"));

@@ -89,8 +89,9 @@ fn exit(code: i32) -> Facts {
     Facts { exit: Some(code), ..Facts::default() }
 }
 
-fn check(command: &str) -> ShownCheck {
-    ShownCheck { name: "tests".into(), command: command.into(), exit: Some(0) }
+fn check(command: &str) -> SeenCommand {
+    let (name, command) = ("tests".into(), command.into());
+    SeenCommand { name, command, exit_code: Some(0), ..SeenCommand::default() }
 }
 
 #[test]

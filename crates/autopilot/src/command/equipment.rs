@@ -88,7 +88,7 @@ fn find(config: &AgentConfig, name: &str, path: &str, root: &Utf8Path) -> FoundA
     match address_ready(&agent, config) {
         Ok(Some(model)) if matches!(agent, Agent::OpenAi(_)) => return FoundAgent::Model(model),
         Ok(_) => {}
-        Err(why) => return FoundAgent::Nowhere(why),
+        Err(fault) => return FoundAgent::Nowhere(fault.to_string()),
     }
     let plan = agent.launch(&LaunchRequest::new("", root));
     match plan.program {

@@ -75,7 +75,7 @@ fn play(
     // The output files of the recorded run stay as they are.
     spec.options.out = None;
     let mut intent = Intent::Again { spec, texts: recording.texts.clone() };
-    let (mut answers, mut visits) = (recording.answers.clone(), recording.visits.clone());
+    let (mut answers, mut visits) = (recording.ends.answers.clone(), recording.ends.visits.clone());
     for _ in 0..ANSWERS_MAX {
         let opened = open(&project, root, recording)?;
         let place = opened.place.clone();
@@ -173,24 +173,24 @@ fn tell(
             "same": differences.is_empty(),
             "decisions": count,
             "tasks": tasks,
-            "answers_played": recording.turns,
-            "answers_missing": recording.missing,
-            "not_repeated": recording.interventions,
+            "answers_played": recording.turns.count,
+            "answers_missing": recording.turns.missing,
+            "not_repeated": recording.ends.interventions,
             "outcome": autopilot_view::run_word(&replayed.state),
             "differences": differences,
         }));
     }
-    for text in &recording.interventions {
+    for text in &recording.ends.interventions {
         terminal::note(&format!("not repeated: {text}"));
     }
-    for name in &recording.missing {
+    for name in &recording.turns.missing {
         terminal::note(&format!("{name} has no recorded output"));
     }
     if differences.is_empty() {
         terminal::say(&format!(
             "run {run} played again: {} answers of agents, {count} decisions about {tasks} tasks, \
              all the same",
-            recording.turns
+            recording.turns.count
         ));
         return;
     }

@@ -7,14 +7,15 @@ use crate::terminal;
 use autopilot_core::config::{AgentConfig, Config, HumanGate, Mode, Options, Role};
 use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::limit::Limits;
-use autopilot_core::plan::{Plan, PlanRules};
-use autopilot_core::prompt::Caps;
-use autopilot_core::skill::{Owner, Shelf, give, listed, offered};
+use autopilot_core::plan::PlanRules;
+use autopilot_core::prompt::{Caps, PlanPrompt, builder};
+use autopilot_core::skill::{Owner, Shelf, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_core::workflow::{Workflow, WorkflowPrompt, workflow_prompt};
+use autopilot_core::workflow::workflow_prompt;
 use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
 use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::job::{Kit, opening};
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::redaction;
 use autopilot_engine::run_process::{Intent, OpenedRepository};
@@ -93,8 +94,11 @@ pub fn begin(
         started_by: work::started_by(&repo),
     };
     if args.dry_run {
-        let shelf = shelves.into_iter().next().map(|(_, shelf)| shelf).unwrap_or_default();
-        return dry_run(&OpenedRepository { place, repo, config }, &tasks, &request, &shelf);
+        let planner = config.agent(Role::Planner);
+        let opened = OpenedRepository { place, repo, config: config.clone() };
+        let planners = shelf_of(&opened.place, &opened.repo, &config, planner)?;
+        let builders = shelves.into_iter().next().map(|(_, shelf)| shelf).unwrap_or_default();
+        return dry_run(&opened, &tasks, &request, DryShelves { builders, planners });
     }
     work::refuse_stop_file(&place)?;
     if tasks.flow.row().files == FlowFiles::RunDirectory {
@@ -146,13 +150,9 @@ fn skills(
     repo: &UserRepo,
     config: &Config,
 ) -> Result<Vec<(Mode, Shelf)>, CommandFailure> {
-    let commit = repo.base_tip.as_str();
-    let variables = work::variables();
     let mut shelves = Vec::new();
     for agent in config.candidates(Role::Builder) {
-        let of = (&repo.common_dir, &place.root);
-        let places = SkillPlaces::new(of.0, commit, of.1, Some(config), Some(agent), &variables);
-        shelves.push((agent.mode, shelf(&places)?));
+        shelves.push((agent.mode, shelf_of(place, repo, config, agent)?));
     }
     let faults = shelves.first().map(|(_, shelf)| &shelf.faults[..]).unwrap_or_default();
     let own = faults.iter().filter(|fault| fault.owner == Owner::Repository);
@@ -160,6 +160,19 @@ fn skills(
         terminal::note(&format!("warning: skill {}: {}", fault.dir, fault.text));
     }
     Ok(shelves)
+}
+
+/// The skills at the base commit for one agent.
+fn shelf_of(
+    place: &StatePaths,
+    repo: &UserRepo,
+    config: &Config,
+    agent: &AgentConfig,
+) -> Result<Shelf, CommandFailure> {
+    let (commit, root) = (repo.base_tip.as_str(), &place.root);
+    let variables = work::variables();
+    let git = &repo.common_dir;
+    Ok(shelf(&SkillPlaces::new(git, commit, root, Some(config), Some(agent), &variables))?)
 }
 
 fn source(global: &Global, args: &RunArgs) -> Result<WorkSource, CommandFailure> {
@@ -217,12 +230,18 @@ fn refuse_unknown_forge(repo: &UserRepo, config: &Config) -> Result<(), CommandF
     }
 }
 
+/// The skills for the agents whose prompts a dry run shows.
+struct DryShelves {
+    builders: Shelf,
+    planners: Shelf,
+}
+
 /// Prints what the run would do.
 fn dry_run(
     opened: &OpenedRepository,
     tasks: &Tasks,
     request: &RunRequest,
-    shelf: &Shelf,
+    shelves: DryShelves,
 ) -> super::Done {
     let config = &opened.config;
     let limits = request.limits.applied_to(&begin::limits_of(config, tasks.flow));
@@ -241,14 +260,14 @@ fn dry_run(
             let line = known.map_or("– (skipped, and recorded as skipped)", |(_, line)| line);
             text.push_str(&format!("{name:<7} {line}\n"));
         }
-        let prompt = first_prompt(opened, spec, shelf);
+        let prompt = first_prompt(opened, spec, shelves.builders.clone())?;
         text.push_str(&format!("prompt of the first build:\n{prompt}\n"));
     }
     if let Some(whole) = &tasks.whole {
         text.push_str(&match tasks.flow.row().input {
-            FlowInput::Text => dry_goal(opened, whole, &limits, shelf),
+            FlowInput::Text => dry_goal(opened, whole, &limits, shelves)?,
             FlowInput::TaskFiles | FlowInput::PlanFile => {
-                dry_plan(opened, whole, tasks.plan.is_some(), shelf)
+                dry_plan(opened, whole, tasks.plan.is_some(), shelves.builders)
             }
         });
     }
@@ -273,7 +292,12 @@ fn dry_run(
 }
 
 /// The commands that prove a goal, and its first prompt.
-fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf: &Shelf) -> String {
+fn dry_goal(
+    opened: &OpenedRepository,
+    whole: &PlanBody,
+    limits: &Limits,
+    shelves: DryShelves,
+) -> Result<String, CommandFailure> {
     let config = &opened.config;
     let mut text = String::from("\n# the result of every iteration\n");
     match config.commands.all(&whole.spec.commands).as_slice() {
@@ -281,29 +305,17 @@ fn dry_goal(opened: &OpenedRepository, whole: &PlanBody, limits: &Limits, shelf:
         some => some.iter().for_each(|(name, line)| text.push_str(&format!("{name:<7} {line}\n"))),
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    let prompt = workflow_prompt(
-        &WorkflowPrompt {
-            task: &whole.text,
-            carry: None,
-            refuted: None,
-            faults: &[],
-            rules: &begin::step_rules(config, limits, &opened.place, &path),
-            skills_known: &offered(shelf),
-            schema: <Workflow as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
-        },
-        Caps::of(&config.logging),
-    );
-    let goal = prompt.lines().next().unwrap_or_default().to_owned();
-    let asked = TaskSpec { goal, ..TaskSpec::default() }.asked_skills();
-    let mode = config.planner.mode;
-    let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    let prompt = give(prompt, &wanted, mode, Caps::of(&config.logging));
+    let rules = begin::step_rules(config, limits, &opened.place, &path);
+    let (known, caps) = (offered(&shelves.builders), Caps::of(&config.logging));
+    let prompt = workflow_prompt(&opening::workflow_facts(whole, &rules, &known), caps);
+    let kit = Kit::new(shelves.planners, &opening::asking_spec(&prompt), config.planner.mode);
+    let prompt = opening::with_named_skill(prompt, &kit, caps).map_err(CommandFailure::failed)?;
     text.push_str(&format!("prompt of the first workflow:\n{prompt}\n"));
-    text
+    Ok(text)
 }
 
 /// The commands and the first prompt of a plan.
-fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: &Shelf) -> String {
+fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: Shelf) -> String {
     let config = &opened.config;
     let spec = &whole.spec;
     let commands = config.commands.all(&spec.commands);
@@ -316,58 +328,28 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
         return text;
     }
     let rules = PlanRules::of(config, spec, BTreeMap::new());
-    let asked: Vec<String> =
-        spec.asked_skills().iter().map(|asked| asked.text().to_owned()).collect();
-    let prompt = autopilot_core::prompt::plan(
-        &autopilot_core::prompt::PlanPrompt {
-            body: &whole.text,
-            constraints: &spec.constraints,
-            allowed_paths: &spec.allowed_paths,
-            deny_paths: &rules.deny_paths,
-            repo_status: &based_on(opened),
-            tree: "(a summary of the file names)",
-            commands: &commands,
-            commands_allowed: config.plan.commands,
-            tasks_max: rules.tasks_max,
-            skills_known: &known(config, shelf, config.planner.mode),
-            skills_asked: &asked,
-            schema: <Plan as autopilot_agents::answer::AgentAnswer>::SCHEMA_JSON,
-            ..Default::default()
-        },
-        Caps::of(&config.logging),
-    );
+    let kit = Kit::new(shelf, spec, config.planner.mode);
+    let rest = PlanPrompt {
+        repo_status: &opening::based_on(&opened.repo.base_tip, &opened.repo.base_branch),
+        tree: "(a summary of the file names)",
+        ..PlanPrompt::default()
+    };
+    let prompt = opening::plan_prompt(config, whole, &rules, &kit, rest);
     text.push_str(&format!("prompt of the planner:\n{prompt}\n"));
     text
 }
 
-fn based_on(opened: &OpenedRepository) -> String {
-    format!("based on {} of {}\n", opened.repo.base_tip.short(), opened.repo.base_branch)
-}
-
-fn known(config: &Config, shelf: &Shelf, mode: Mode) -> Vec<String> {
-    if config.builder.skill_policy.detect_skills { listed(shelf, mode) } else { Vec::new() }
-}
-
-fn first_prompt(opened: &OpenedRepository, spec: &TaskSpec, shelf: &Shelf) -> String {
-    use autopilot_core::prompt::{Build, PromptGuidance, builder};
-    let status = based_on(opened);
-    let mode = opened.config.builder.mode;
-    let build = Build {
-        task: spec,
-        guidance: PromptGuidance::default(),
-        skills_known: &known(&opened.config, shelf, mode),
-        repo_status: &status,
-        last_review: None,
-        validation: &[],
-        skills: opened.config.builder.skill_policy,
-        network: opened.config.builder.network,
-    };
-    let asked = spec.asked_skills();
-    let wanted = shelf.wanted(&asked, mode).unwrap_or_default();
-    give(
-        builder(&build, Caps::of(&opened.config.logging)),
-        &wanted,
-        mode,
-        Caps::of(&opened.config.logging),
-    )
+/// The prompt of a task's first build, on the branch as it is now.
+fn first_prompt(
+    opened: &OpenedRepository,
+    spec: &TaskSpec,
+    shelf: Shelf,
+) -> Result<String, CommandFailure> {
+    let (config, repo) = (&opened.config, &opened.repo);
+    let kit = Kit::new(shelf, spec, config.builder.mode);
+    let known = kit.listed(config.builder.skill_policy);
+    let status = opening::work_status(&spec.id, &repo.base_tip, &repo.base_tip, &repo.base_branch);
+    let build = opening::build_facts(spec, &config.builder, &known, &status);
+    let caps = Caps::of(&config.logging);
+    kit.give(builder(&build, caps), caps).map_err(CommandFailure::failed)
 }

@@ -1,4 +1,4 @@
-//! Stories of runs towards a goal in which a person goes on with a step.
+//! Stories of runs towards a goal in which a person continues a step.
 
 use crate::decide::refusal::{Hindrance, refusal};
 use crate::decide::tests::{RuleStory, bringing, words};
@@ -21,7 +21,7 @@ fn after_the_last_round_the_step_is_worked_on_alone_and_the_run_is_judged_again(
     story.works("two", "x");
     story.says(false);
     assert_eq!(story.board(), "run failed · one closed · two closed");
-    assert!(story.goes_on_with("one", "otherwise"));
+    assert!(story.continues("one", "otherwise"));
     assert_eq!(story.board(), "run at tasks · one runs step · two closed");
     let one = story.task("one");
     assert_eq!(one.words.as_ref().unwrap().prompt, "otherwise");
@@ -48,12 +48,12 @@ fn what_a_failure_kept_from_beginning_waits_for_the_new_result() {
     story.fails("bad");
     assert_eq!(story.board(), "run at tasks · bad failed · after skipped · beside runs step");
     // While others work, the run does only that and rests then.
-    assert!(story.goes_on_with("bad", "otherwise"));
+    assert!(story.continues("bad", "otherwise"));
     assert_eq!(story.board(), "run at tasks · bad runs step · after open · beside runs step");
     story.fails("bad");
     assert_eq!(story.board(), "run at tasks · bad failed · after skipped · beside runs step");
     assert_eq!(story.halt(), Some(&HaltWhy::Continued));
-    assert!(story.goes_on_with("bad", "otherwise"), "the same words are a new turn now");
+    assert!(story.continues("bad", "otherwise"), "the same words are a new turn now");
     story.works("bad", "good");
     assert_eq!(story.board(), "run at tasks · bad closed · after at step · beside runs step");
     story.ask(Ask::Resume);
@@ -70,9 +70,9 @@ fn of_an_earlier_round_nothing_else_moves() {
     story.fails("bad");
     story.says(false);
     assert_eq!(story.board(), "run runs workflow · bad failed · after skipped");
-    assert!(!story.goes_on_with("bad", "otherwise"), "somebody is asked right now");
+    assert!(!story.continues("bad", "otherwise"), "somebody is asked right now");
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
-    assert!(story.goes_on_with("bad", "otherwise"));
+    assert!(story.continues("bad", "otherwise"));
     assert_eq!(story.board(), "run at workflow · bad runs step · after skipped");
     // Stopped in between, the run itself waits for it: what is asked next is to see it.
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
@@ -95,7 +95,7 @@ fn what_was_proposed_for_a_round_nobody_begun_gives_way() {
     let no = Outcome::Failed { why: "not done".into() };
     story.end("run", Step::Completion, no, bringing(&[("next", &[])]));
     assert_eq!(story.board(), "run failed · one closed · next open");
-    assert!(story.goes_on_with("one", "otherwise"));
+    assert!(story.continues("one", "otherwise"));
     assert_eq!(story.board(), "run at tasks · one runs step · next skipped");
     assert!(story.task("next").is_dropped());
     story.works("one", "second");
@@ -122,7 +122,7 @@ fn a_merge_that_fails_is_repaired_and_then_the_step_is_over() {
     story.works("one", "first");
     story.says(true);
     assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
-    assert!(story.goes_on_with("one", "otherwise"));
+    assert!(story.continues("one", "otherwise"));
     assert_eq!(story.task("one").round, 2);
     let facts = Facts { tree: Some("t".into()), ..Facts::default() };
     story.end("one", Step::WorkflowStep, Outcome::Passed, facts);
@@ -143,7 +143,7 @@ fn a_crash_in_the_turn_keeps_the_words_whoever_takes_it_up() {
         story.works("one", "first");
         story.works("two", "x");
         story.says(false);
-        story.goes_on_with("one", "otherwise");
+        story.continues("one", "otherwise");
         if by_resume {
             story.hear(Input::Boot);
             story.ask(Ask::Resume);
@@ -151,7 +151,7 @@ fn a_crash_in_the_turn_keeps_the_words_whoever_takes_it_up() {
             story.ask(Ask::Halt { why: HaltWhy::Stop, now: false });
             story.hear(Input::Boot);
             assert_eq!(story.board(), "run at tasks · one at step · two closed");
-            assert!(story.goes_on_with("one", "otherwise"));
+            assert!(story.continues("one", "otherwise"));
         }
         assert_eq!(story.task("one").words.as_ref().unwrap().prompt, "otherwise");
         assert_eq!(story.task("one").spent.interruptions, 1);
@@ -166,27 +166,27 @@ fn other_words_take_the_place_of_those_nobody_has_answered() {
     story.makes(&[("one", &[])]);
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
     assert_eq!(story.board(), "run at tasks · one at step");
-    assert!(story.goes_on_with("one", "otherwise"));
+    assert!(story.continues("one", "otherwise"));
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
-    assert!(story.goes_on_with("one", "no, like this"));
+    assert!(story.continues("one", "no, like this"));
     let one = story.task("one");
     assert_eq!((one.words.as_ref().unwrap().prompt.as_str(), one.round), ("no, like this", 1));
 }
 
 #[test]
-fn what_can_not_be_gone_on_with_changes_nothing() {
+fn what_can_not_be_continued_changes_nothing() {
     let mut story = RuleStory::new(&[Switch::FailFast, Switch::EndGate], 2);
     story.makes(&[("bad", &[]), ("after", &["bad"])]);
-    assert!(!story.goes_on_with("bad", "x"), "it is being worked on");
+    assert!(!story.continues("bad", "x"), "it is being worked on");
     story.fails("bad");
-    assert!(!story.goes_on_with("after", "x"), "it was never begun");
-    assert!(!story.goes_on_with("nobody", "x"));
-    assert!(!story.goes_on_with("", "x"), "the run is no step");
+    assert!(!story.continues("after", "x"), "it was never begun");
+    assert!(!story.continues("nobody", "x"));
+    assert!(!story.continues("", "x"), "the run is no step");
     assert_eq!(hindrance(&story, ""), Some(Hindrance::NotAStep));
     assert_eq!(hindrance(&story, "bad"), Some(Hindrance::AtWork), "it is judged");
     story.says(true);
     assert_eq!(hindrance(&story, "bad"), Some(Hindrance::Publishing));
-    assert!(!story.goes_on_with("bad", "x"));
+    assert!(!story.continues("bad", "x"));
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn neither_money_nor_rounds_are_given_twice() {
     story.ask(Ask::Limit(Box::new(poor)));
     let money = Hindrance::Money { spent: Micros(9), max: Micros(9) };
     assert_eq!(hindrance(&story, "one"), Some(money));
-    assert!(!story.goes_on_with("one", "x"));
+    assert!(!story.continues("one", "x"));
     let old = Limits { rounds_lifetime_max: 1, ..limits };
     story.ask(Ask::Limit(Box::new(old)));
     assert_eq!(hindrance(&story, "one"), Some(Hindrance::Lifetime { rounds_max: 1 }));
-    assert!(!story.goes_on_with("one", "x"));
+    assert!(!story.continues("one", "x"));
     assert!(matches!(story.state.end(), Some(TaskEnd::Failed { why: Failure::Rounds { .. } })));
 }
 
@@ -236,7 +236,7 @@ fn a_halt_ends_the_turn_and_its_precedence() {
     let mut story = RuleStory::new(&[], 2);
     story.makes(&[("one", &[]), ("two", &[])]);
     story.works("one", "first");
-    story.goes_on_with("one", "otherwise");
+    story.continues("one", "otherwise");
     story.ask(Ask::Halt { why: HaltWhy::Stop, now: false });
     let halt = Halt { why: HaltWhy::Stop, now: false };
     assert_eq!((story.state.run.halt.as_ref(), story.state.run.focus), (Some(&halt), None));

@@ -141,7 +141,7 @@ fn what_was_dropped_stays_so_and_the_way_out_depends_on_the_run() {
     story.works("one", "first");
     let no = Outcome::Failed { why: "not done".into() };
     story.end("run", Step::Completion, no, bringing(&[("next", &[])]));
-    story.goes_on_with("one", "otherwise");
+    story.continues("one", "otherwise");
     let dropped = "task `next` was dropped: its workflow was never started, because the one before \
                    it was judged again | ";
     let remedies = [

@@ -39,7 +39,7 @@ impl Refusal {
                     }
                     false => "",
                 };
-                let (verb, _) = self.deed.words();
+                let (verb, _) = self.deed.row();
                 format!(
                     "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
                 )
@@ -105,7 +105,7 @@ impl fmt::Display for Refusal {
             Some(name) => format!("task `{name}`"),
             None => "the run".to_owned(),
         };
-        let (verb, done) = self.deed.words();
+        let (verb, done) = self.deed.row();
         let cannot = |f: &mut fmt::Formatter<'_>, why: &str| {
             write!(f, "{object} can't be {done} now: {why}")
         };
@@ -148,24 +148,6 @@ impl fmt::Display for Refusal {
             Hindrance::NoGate => f.write_str("nothing is waiting for approval"),
             Hindrance::NoReason => f.write_str("a rejection needs a reason"),
             Hindrance::Nonsense { limit } => write!(f, "a limit of 0 for {limit} is not valid"),
-        }
-    }
-}
-
-impl Deed {
-    /// The verb of the ask, which is also its command, and its participle.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Deed::Stop => ("stop", "stopped"),
-            Deed::Pause => ("pause", "paused"),
-            Deed::Resume => ("resume", "resumed"),
-            Deed::Unpause => ("unpause", "unpaused"),
-            Deed::Retry => ("retry", "retried"),
-            Deed::Continue => ("continue", "continued"),
-            Deed::Skip => ("skip", "skipped"),
-            Deed::Approve => ("approve", "approved"),
-            Deed::Reject => ("reject", "rejected"),
-            Deed::Change => ("change", "changed"),
         }
     }
 }

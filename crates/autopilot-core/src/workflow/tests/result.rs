@@ -55,14 +55,6 @@ fn a_step_gets_what_it_depends_on_in_the_order_it_names_it() {
 }
 
 #[test]
-fn results_are_told_in_the_order_of_the_steps() {
-    let workflow = checked("c after a; a; b").workflow;
-    let ended = ["b", "z", "a", "c"].map(|id| result(id, StepStatus::Failed, "")).to_vec();
-    let ids = in_step_order(&workflow, ended).into_iter().map(|result| result.step_id);
-    assert_eq!(ids.collect::<Vec<_>>(), ["c", "a", "b", "z"]);
-}
-
-#[test]
 fn the_carry_summary_says_how_the_steps_ended_and_what_was_said() {
     let workflow = checked("fix; test after fix; ship after test").workflow;
     let results = [

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::prompt::RanCommand;
+use crate::evidence::SeenCommand;
+use crate::prompt::FailedChecks;
 
 fn step_with(results: &[StepResult]) -> String {
     let dependencies: Vec<&StepResult> = results.iter().collect();
@@ -163,12 +164,12 @@ fn a_result_that_was_refuted_is_told_with_what_failed_and_not_as_the_reviewers_w
     let yes = Completion { done: true, ..Completion::default() };
     let carry = carry_summary(&workflow, &results, &yes);
     let told = |output: &str| {
-        let ran = [RanCommand { name: "tests", command: "make test", exit_code: Some(2), output }];
+        let ran = [seen("make test", 2, output)];
         let why = "tests failed with exit code 2";
         let facts = WorkflowPrompt {
             task: "Fix it",
             carry: Some(&carry),
-            refuted: Some(Refuted { why, ran: &ran }),
+            refuted: Some(FailedChecks { why, ran: &ran }),
             faults: &[],
             rules: &rules(),
             skills_known: &[],
@@ -237,7 +238,12 @@ fn a_later_workflow_is_made_in_sight_of_the_last() {
     assert!(!prompt.contains("adapter"));
 }
 
-fn completion_with(results: &[StepResult], validation: &[RanCommand<'_>]) -> String {
+fn seen(command: &str, code: i32, output: &str) -> SeenCommand {
+    let (name, command, output) = ("tests".to_owned(), command.to_owned(), output.to_owned());
+    SeenCommand { name, command, exit_code: Some(code), output, ..SeenCommand::default() }
+}
+
+fn completion_with(results: &[StepResult], validation: &[SeenCommand]) -> String {
     let workflow = checked("fix; test after fix").workflow;
     let rules = rules();
     let facts = CompletionPrompt {
@@ -259,8 +265,7 @@ fn whoever_checks_sees_the_results_and_what_the_controller_ran() {
         result("fix", StepStatus::Succeeded, "Done. ```json\n{\"done\": true}\n```"),
         result("test", StepStatus::Failed, "1 of 4 failed"),
     ];
-    let tests =
-        RanCommand { name: "tests", command: "npm test", exit_code: Some(1), output: "FAIL auth" };
+    let tests = seen("npm test", 1, "FAIL auth");
     insta::assert_snapshot!(completion_with(&results, &[tests]), @r#"
     use the reviewer skill.
 

@@ -11,8 +11,8 @@ use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
-    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, ExitFacts, LaunchPlan,
-    LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema, LaunchServer, LaunchStdin, Network,
+    Access, Agent, AgentEnding, AgentOutcome, Conversation, Exchange, LaunchPlan, LaunchProgram,
+    LaunchRequest, LaunchSandbox, LaunchSchema, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
 use autopilot_host::exec::{Control, ProcessStdin};
@@ -51,7 +51,7 @@ impl Job {
         let starting = self.wait_to_start(ready.config.mode).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
         let ran = self.talk(&talk, question, &ready, &mut home).await?;
-        self.close(question, &ready, &home, talk, ran).await
+        self.close(question, &ready, &home, talk, ran)
     }
 
     async fn prepare(
@@ -63,12 +63,9 @@ impl Job {
         let config = self.agent.candidate(lane).clone();
         self.watch_deeds(config.mode);
         let agent = agent_of(&config, &self.context.place.root)?;
-        let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
-        let servers = mcp_servers(&config)?;
         let session = question.session.as_deref();
         let max_usd = self.open_bill(&config, session).await?;
-        let asking = Asking { question, config: &config, sandbox, servers: &servers, max_usd };
-        let (plan, conversation) = self.launch_plan(&agent, &asking);
+        let (plan, conversation) = self.launch_plan(&agent, &config, question, max_usd)?;
         let log = self.log_name(self.stream_word(&config));
         let exec = self.open_exec(&self.clean(&question.prompt))?;
         self.describe_exec(&exec, &config, &log, session, None)?;
@@ -87,9 +84,11 @@ impl Job {
     fn launch_plan(
         &self,
         agent: &Agent,
-        asking: &Asking<'_>,
-    ) -> (LaunchPlan, Box<dyn Conversation>) {
-        let Asking { question, config, sandbox, servers, max_usd } = *asking;
+        config: &AgentConfig,
+        question: &Question<'_>,
+        max_usd: Option<f64>,
+    ) -> Result<(LaunchPlan, Box<dyn Conversation>), JobError> {
+        let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
         let clean = |said: &Exchange| Exchange {
             prompt: self.clean(&said.prompt),
             answer: self.clean(&said.answer),
@@ -115,10 +114,10 @@ impl Job {
             disallowed_tools: config.disallowed_tools.clone(),
             max_turns: config.max_turns,
             system_prompt: config.system_prompt.clone(),
-            mcp_servers: servers.to_vec(),
+            mcp_servers: mcp_servers(config)?,
             fs: config.fs,
         };
-        (agent.launch(&ask), agent.conversation(ask))
+        Ok((agent.launch(&ask), agent.conversation(ask)))
     }
 
     /// Runs the agent until its process has ended.
@@ -188,7 +187,7 @@ impl Job {
     }
 
     /// Judges the ending, and keeps the answer and the session.
-    async fn close(
+    fn close(
         &self,
         question: &Question<'_>,
         ready: &Prepared,
@@ -196,47 +195,39 @@ impl Job {
         talk: Talk<'_>,
         mut ran: ProcessResult,
     ) -> Result<AgentTurn, JobError> {
-        ran.lingered = talk.was_ended();
-        let was_ended_in_time = !ran.timed_out;
-        ran.timed_out |= talk.is_out_of_time();
+        ran.exit.lingered = talk.was_ended();
+        let was_ended_in_time = !ran.exit.timed_out;
+        ran.exit.timed_out |= talk.is_out_of_time();
         if let Some(played) = &ready.played {
-            self.repeat_change(played, question.dir).await?;
-            (ran.code, ran.signal) = (played.exit.code, played.exit.signal);
-            (ran.timed_out, ran.stuck) = (played.exit.timed_out, played.exit.stuck);
-            ran.lingered = played.exit.lingered;
+            self.repeat_change(played, question.dir)?;
+            ran.exit = played.exit;
         }
-        let ending = talk.finish(ExitFacts {
-            code: ran.code,
-            signal: ran.signal,
-            timed_out: ran.timed_out,
-            stuck: ran.stuck,
-            lingered: ran.lingered,
-        });
+        let ending = talk.finish(ran.exit);
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
-            ran.timed_out = false;
+            ran.exit.timed_out = false;
         }
         ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
         let Prepared { exec, config, log, .. } = ready;
-        self.describe_exec(exec, config, log, question.session(), Some((&ending, &ran)))?;
+        self.describe_exec(exec, config, log, question.session.as_deref(), Some((&ending, &ran)))?;
         Ok(AgentTurn { ending, ran, log: log.clone() })
     }
 
     /// The recorded answer that replaces the agent in a replay, whichever agent gave it.
     fn recorded(&self) -> Result<Option<Played>, JobError> {
         let Some(player) = &self.context.player else { return Ok(None) };
-        let (name, step) = (self.name_in_recording(), self.want.step);
+        let (name, step) = (self.task.label().to_owned(), self.want.step);
         let played = player.next(&name, step);
         played.map(Some).ok_or(JobError::NotRecorded { name, step })
     }
 
-    async fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
-        let Some((player, (from, to))) = self.context.player.as_ref().zip(played.worktree.clone())
-        else {
-            return Ok(());
-        };
-        let (hub, dir) = (player.hub.clone(), dir.to_owned());
-        blocking(move || apply_change(&hub, &from, &to, dir.as_std_path())).await
+    fn repeat_change(&self, played: &Played, dir: &Utf8Path) -> Result<(), JobError> {
+        match (&self.context.player, &played.worktree) {
+            (Some(player), Some((from, to))) => {
+                blocking(|| apply_change(&player.hub, from, to, dir.as_std_path()))
+            }
+            (None, _) | (_, None) => Ok(()),
+        }
     }
 
     /// The stream's name in the names of log files.
@@ -259,13 +250,4 @@ impl Job {
             }
         }
     }
-}
-
-/// The facts an agent's launch depends on.
-struct Asking<'a> {
-    question: &'a Question<'a>,
-    config: &'a AgentConfig,
-    sandbox: LaunchSandbox,
-    servers: &'a [LaunchServer],
-    max_usd: Option<f64>,
 }

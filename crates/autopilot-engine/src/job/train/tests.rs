@@ -4,7 +4,7 @@ use super::*;
 
 fn request(task: &str) -> MergeRequest {
     let oid = Oid::parse(&"a".repeat(40)).unwrap();
-    MergeRequest {
+    let of = MergeTask {
         run: "r".into(),
         branch: "autopilot/run-r".into(),
         start: oid.clone(),
@@ -12,6 +12,9 @@ fn request(task: &str) -> MergeRequest {
         attempt: "1.0".into(),
         base: oid.clone(),
         tree: oid.clone(),
+    };
+    MergeRequest {
+        of,
         commit: oid,
         commands: vec![("tests", "sh test.sh".into()), ("lint", format!("lint {task}"))],
         cancel: Cancel::default(),
@@ -19,7 +22,7 @@ fn request(task: &str) -> MergeRequest {
 }
 
 fn names(members: &[Waiting]) -> Vec<&str> {
-    members.iter().map(|member| member.request.task.as_str()).collect()
+    members.iter().map(|member| member.request.of.task.as_str()).collect()
 }
 
 #[test]

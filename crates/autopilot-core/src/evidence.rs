@@ -1,0 +1,166 @@
+//! The results of a gate, kept as one text for later prompts and for people, and which of its
+//! failures count against the change.
+
+use crate::guard::Finding;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The results of a gate in one round.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RoundEvidence {
+    pub checks: Vec<SeenCommand>,
+    pub findings: Vec<Finding>,
+    /// Differences between the builder's report and what the controller saw.
+    pub differs: Vec<String>,
+    /// The conflict that prevented a merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<String>,
+}
+
+/// One command and what the controller saw of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SeenCommand {
+    pub name: String,
+    pub command: String,
+    pub exit_code: Option<i32>,
+    pub output: String,
+    pub log: String,
+    /// Names of the failed tests, where the output names them.
+    #[serde(default)]
+    pub failing: BTreeSet<String>,
+    /// A hash of the output without times and addresses; none for an empty output.
+    #[serde(default)]
+    pub mark: Option<String>,
+    /// The command changed tracked files, which it must not.
+    #[serde(default)]
+    pub changed: bool,
+    /// The command ended by itself, with an exit code.
+    #[serde(default)]
+    pub ended: bool,
+}
+
+impl RoundEvidence {
+    /// The checks that failed, except those that fail the same way on the untouched base.
+    pub fn new_failures<'a>(
+        &'a self,
+        base: &'a RoundEvidence,
+    ) -> impl Iterator<Item = &'a SeenCommand> {
+        self.checks.iter().filter(|seen| seen.failed() && !seen.is_known(base))
+    }
+}
+
+/// Failures, divided by whether the untouched base has them too.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct NewFailures {
+    pub reasons: Vec<String>,
+    /// Failures that the base has as well.
+    pub excused: Vec<String>,
+}
+
+impl NewFailures {
+    /// Divides failures, each given as a sentence and whether the base has it too.
+    pub fn of(failed: impl Iterator<Item = (String, bool)>) -> NewFailures {
+        let mut failures = NewFailures::default();
+        for (failure, is_known) in failed {
+            let kind = if is_known { &mut failures.excused } else { &mut failures.reasons };
+            kind.push(failure);
+        }
+        failures
+    }
+}
+
+/// The difference between the builder's claim about the tests and what the controller saw. It is
+/// shown to the reviewer and does not block.
+pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
+    let failure = failure.filter(|_| tests_passed == Some(true))?;
+    Some(format!("the builder says the tests passed, but {failure}"))
+}
+
+impl SeenCommand {
+    /// Returns whether the command failed.
+    pub fn failed(&self) -> bool {
+        self.exit_code != Some(0) || !self.ended || self.changed
+    }
+
+    /// Returns whether the base has the same failure.
+    pub fn is_known(&self, base: &RoundEvidence) -> bool {
+        base.checks.iter().any(|base| self.is_as_on(base))
+    }
+
+    /// Returns whether the command fails no worse than on the base: it ends the same way, and
+    /// either only tests fail that failed there too, or the output is the same word for word.
+    pub fn is_as_on(&self, base: &SeenCommand) -> bool {
+        let same_end = self.ended && base.ended && self.exit_code == base.exit_code;
+        let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
+        let same_words = self.mark.is_some() && self.mark == base.mark;
+        let same_rewrite = self.changed && base.changed;
+        self.name == base.name && same_end && (known || same_words || same_rewrite)
+    }
+
+    /// Returns whether the exit code was 0, whatever else happened.
+    pub fn is_exit_zero(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(name: &str, code: i32, failing: &[&str]) -> SeenCommand {
+        SeenCommand {
+            name: name.to_owned(),
+            command: format!("run {name}"),
+            exit_code: Some(code),
+            failing: failing.iter().map(|test| (*test).to_owned()).collect(),
+            ended: true,
+            ..SeenCommand::default()
+        }
+    }
+
+    fn of(checks: Vec<SeenCommand>) -> RoundEvidence {
+        RoundEvidence { checks, ..RoundEvidence::default() }
+    }
+
+    #[test]
+    fn only_what_did_not_fail_on_the_base_is_new() {
+        let base = of(vec![seen("tests", 1, &["a", "b"]), seen("lint", 0, &[])]);
+        for (now, is_new) in [
+            (seen("tests", 0, &[]), false),
+            (seen("tests", 1, &["a"]), false),
+            (seen("tests", 1, &["a", "c"]), true),
+            (seen("tests", 2, &["a"]), true),
+            (seen("lint", 1, &[]), true),
+            (SeenCommand { ended: false, ..seen("tests", 1, &["a"]) }, true),
+        ] {
+            let shown = of(vec![now]);
+            assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_rewrite_by_the_formatter_is_excused_where_the_base_has_one() {
+        let rough = || SeenCommand { changed: true, ..seen("format", 0, &[]) };
+        assert_eq!(of(vec![rough()]).new_failures(&of(vec![rough()])).count(), 0);
+        let neat = of(vec![seen("format", 0, &[])]);
+        assert_eq!(of(vec![rough()]).new_failures(&neat).count(), 1);
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        let failed = [("tests failed".to_owned(), true), ("lint failed".to_owned(), false)];
+        let failures = NewFailures::of(failed.into_iter());
+        assert_eq!(failures.reasons, ["lint failed"]);
+        assert_eq!(failures.excused, ["tests failed"]);
+    }
+
+    #[test]
+    fn a_claim_is_untrue_only_if_it_was_made_and_the_tests_failed() {
+        let failure = || Some("tests failed with exit code 1".to_owned());
+        let told = "the builder says the tests passed, but tests failed with exit code 1";
+        assert_eq!(untrue_claim(Some(true), failure()).as_deref(), Some(told));
+        for (claim, failure) in [(Some(true), None), (Some(false), failure()), (None, failure())] {
+            assert_eq!(untrue_claim(claim, failure), None);
+        }
+    }
+}
