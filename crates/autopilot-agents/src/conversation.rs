@@ -6,6 +6,7 @@
 use crate::agent::OutputStream;
 use crate::ending::{AgentEnding, ExitFacts};
 use crate::event::AgentEvent;
+use serde::{Deserialize, Serialize};
 
 /// The events of one line, and the acts that have to follow.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +39,8 @@ pub enum AgentMessage {
 }
 
 /// The reason why an agent does not take a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Deaf {
     #[error("this agent doesn't accept messages while it works")]
     Always,

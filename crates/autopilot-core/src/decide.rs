@@ -14,8 +14,11 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use money::untold;
-pub use refusal::{Deed, Hindrance, Refusal, RunStanding, refusal, rehearse};
+pub use money::{MoneyGone, money_gone, untold};
+pub use refusal::{
+    Deed, Hindrance, Refusal, RunStanding, SessionFacts, SessionHindrance, refusal, rehearse,
+    session_hindrance,
+};
 
 use crate::event::{
     Bill, Event, Facts, Halt, HaltWhy, Outcome, Record, RunSpec, SessionTotal, TaskEntry,
@@ -242,7 +245,7 @@ impl RecordDraft<'_> {
 
     /// Halts the run; `now` also ends its running attempts.
     fn halt(&mut self, why: HaltWhy, now: bool) {
-        if !refusal::may_halt(self.state, now) {
+        if !refusal::may_halt(self.state, &why, now) {
             return;
         }
         self.emit(Event::Halted { halt: Halt { why, now } });

@@ -55,6 +55,8 @@ pub enum Ask {
         now: bool,
     },
     Resume,
+    /// Continue a run that a person paused, and no other.
+    Unpause,
     Retry {
         task: String,
     },
@@ -98,9 +100,13 @@ impl Ask {
             name => format!("task `{name}`"),
         };
         match self {
+            Ask::Halt { why: HaltWhy::Pause, .. } => {
+                "pausing the run before its next step".to_owned()
+            }
             Ask::Halt { now: true, .. } => "stopping the run now".to_owned(),
             Ask::Halt { now: false, .. } => "stopping the run after the current steps".to_owned(),
             Ask::Resume => "resuming the run".to_owned(),
+            Ask::Unpause => "the pause is cancelled".to_owned(),
             Ask::Retry { task } => format!("retrying {}", of(task)),
             Ask::Continue { task, .. } => format!("continuing {}", of(task)),
             Ask::Skip { task } => format!("skipped {}", of(task)),

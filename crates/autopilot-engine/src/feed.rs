@@ -6,9 +6,11 @@
 //! a subscriber, and a stalled one costs no more memory than that limit.
 
 mod follower;
+mod growth;
 mod seat;
 
 pub use follower::AtWork;
+pub use growth::GrowthWatch;
 
 use crate::store::{self, StoreError};
 use autopilot_agents::AgentEvent;
@@ -239,15 +241,16 @@ enum BoardLook {
 }
 
 impl Subscription {
-    /// Follows a run of any process through its journal, without transient items. The subscription
-    /// ends when no process works on the run and all records were delivered.
+    /// Follows a run of any process through its journal, which `growth` watches, without transient
+    /// items. The subscription ends when no process works on the run and all records were delivered.
     pub fn of_journal(
         history: Box<dyn JournalHistory + Send>,
         run: &str,
         from_seq: u64,
         at_work: AtWork,
+        growth: GrowthWatch,
     ) -> Subscription {
-        let source = Source::Journal(JournalFollower::new(history, run, at_work));
+        let source = Source::Journal(JournalFollower::new(history, run, at_work, growth));
         Subscription { next: from_seq.max(1), backlog: VecDeque::new(), source }
     }
 
@@ -285,7 +288,7 @@ impl Subscription {
             }
             match rung.as_pin_mut() {
                 Some(rung) => rung.await,
-                None => tokio::time::sleep(follower::LOOK_EVERY).await,
+                None => tokio::time::sleep(follower::ASYNC_LOOK_EVERY).await,
             }
         }
     }

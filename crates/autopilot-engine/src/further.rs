@@ -5,7 +5,7 @@ use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
 use crate::host::EngineHost;
-use crate::inbox::LimitChange;
+use crate::inbox::{self, InboxAnswer, InboxFailure, InboxRequest, LimitChange};
 use crate::job::further::{Further, Furthered};
 use crate::job::{Cancel, Context, Job, JobError, Workshop};
 use crate::place::StatePaths;
@@ -13,10 +13,9 @@ use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessE
 use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
-use autopilot_core::decide::owe;
-use autopilot_core::event::{Bill, SessionTotal};
-use autopilot_core::id::Micros;
-use autopilot_core::input::AttemptWord;
+use autopilot_core::decide::{MoneyGone, money_gone, owe};
+use autopilot_core::event::{Bill, HaltWhy, SessionTotal};
+use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
 use autopilot_host::git::Hub;
@@ -52,16 +51,7 @@ pub struct TurnEnded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     ByPerson,
-    ByMoney(Gone),
-}
-
-/// A limit on money that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
-    pub spent: Micros,
-    pub max: Micros,
-    /// The command-line option that raises the limit.
-    pub option: &'static str,
+    ByMoney(MoneyGone),
 }
 
 /// Continues a session with one turn. `see` receives what the agent does meanwhile.
@@ -169,13 +159,30 @@ fn tell(news: FeedNews, see: &mut impl FnMut(&Sight)) {
     }
 }
 
-/// The stop file is meant for this process, as it holds the lock, and is removed once it is seen.
+/// Whether a message or the stop file asks this process to stop. The file is meant for this
+/// process, as it holds the lock, and is removed once it is seen. Every message is answered.
 fn is_told_to_stop(place: &StatePaths) -> bool {
-    if Flag::Stop.raised(place).is_none() {
-        return false;
+    let mut is_told = Flag::Stop.raised(place).is_some();
+    if is_told {
+        let _stays = Flag::Stop.lower(place);
     }
-    let _stays = Flag::Stop.lower(place);
-    true
+    for (reply_to, message) in inbox::take(place) {
+        let answer = match message.map(|message| message.request) {
+            Ok(InboxRequest::Asks { asks, .. }) if asks.iter().all(is_stop) => {
+                is_told = true;
+                InboxAnswer::Done { text: "stopping the agent of the session".to_owned() }
+            }
+            Ok(_) => InboxAnswer::Failed(InboxFailure::OutsideRun),
+            Err(failure) => InboxAnswer::Failed(failure),
+        };
+        // A sender whose answer can't be written gives up by itself.
+        let _asker_gives_up = reply_to.send(&answer);
+    }
+    is_told
+}
+
+fn is_stop(ask: &Ask) -> bool {
+    matches!(ask, Ask::Halt { why: HaltWhy::Stop, .. })
 }
 
 fn hands() -> Result<mpsc::Receiver<()>, RunProcessError> {
@@ -203,7 +210,7 @@ struct Ledger {
 
 impl Ledger {
     /// Records a signal from the job, and returns the limit that is used up, if any.
-    fn hear(&mut self, signal: LoopSignal) -> Result<Option<Gone>, RunProcessError> {
+    fn hear(&mut self, signal: LoopSignal) -> Result<Option<MoneyGone>, RunProcessError> {
         match signal {
             LoopSignal::Heard { word: AttemptWord::Bill(bill), .. } => self.owe(bill, None)?,
             LoopSignal::Heard { word: AttemptWord::Counted { bill, total }, .. } => {
@@ -221,17 +228,7 @@ impl Ledger {
             | LoopSignal::CutShort
             | LoopSignal::Interrupt => {}
         }
-        let task = self.state.task(self.want.task);
-        let per_task = self.limits.usd_per_task_max.filter(|_| task.parent.is_some());
-        let spent = [
-            ("--max-usd", self.limits.usd_max, self.state.run.spent.usd),
-            ("--max-usd-per-task", per_task, task.spent.bill.usd),
-        ];
-        let gone = spent.into_iter().find_map(|(option, max, spent)| {
-            let max = max.filter(|max| spent >= *max)?;
-            Some(Gone { spent, max, option })
-        });
-        Ok(gone)
+        Ok(money_gone(&self.state, &self.limits, self.want.task))
     }
 
     fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), RunProcessError> {

@@ -5,6 +5,7 @@
 //! a message that nobody waits for is never carried out.
 
 use crate::place::StatePaths;
+use autopilot_agents::Deaf;
 use autopilot_core::decide::Refusal;
 use autopilot_core::id::Micros;
 use autopilot_core::input::Ask;
@@ -24,8 +25,9 @@ pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 /// A message to the process that works on a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InboxMessage {
-    /// The run the message is for; a process that works on another run refuses it.
-    pub run: String,
+    /// The run the message is for; a process that works on another run refuses it. `None` means
+    /// whichever run the process works on.
+    pub run: Option<String>,
     pub request: InboxRequest,
 }
 
@@ -59,10 +61,27 @@ pub enum InboxAnswer {
         text: String,
     },
     Refused(Refusal),
-    /// Nobody could act on the message.
-    Failed {
-        why: String,
-    },
+    Failed(InboxFailure),
+}
+
+/// Why nobody could act on a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxFailure {
+    #[error("this process works on run {own}, not on {asked}")]
+    OtherRun { own: String, asked: String },
+    #[error("this process continues a session outside of its run and can only be stopped")]
+    OutsideRun,
+    #[error("this version can't read the message: {error}")]
+    Unreadable { error: String },
+    #[error("the journal can't be written: {error}")]
+    Journal { error: String },
+    #[error("no agent is working on {task}")]
+    NoAgent { task: String },
+    #[error("no agent takes messages at this step")]
+    NoListener,
+    #[error(transparent)]
+    Deaf(Deaf),
 }
 
 /// Limits that a person may change while a run is in progress.
@@ -88,23 +107,15 @@ impl LimitChange {
 
     /// The limits with the change applied.
     pub fn applied_to(&self, limits: &Limits) -> Limits {
-        let mut limits = limits.clone();
-        if let Some(rounds) = self.max_iterations {
-            limits.rounds_max = rounds;
+        let money = |usd: Option<f64>| usd.map(Micros::from_usd);
+        Limits {
+            rounds_max: self.max_iterations.unwrap_or(limits.rounds_max),
+            usd_max: money(self.max_usd).or(limits.usd_max),
+            usd_per_task_max: money(self.max_usd_per_task).or(limits.usd_per_task_max),
+            wall_max_ms: self.max_wall_ms.or(limits.wall_max_ms),
+            workers_max: self.max_workers.unwrap_or(limits.workers_max),
+            ..limits.clone()
         }
-        if let Some(usd) = self.max_usd {
-            limits.usd_max = Some(Micros::from_usd(usd));
-        }
-        if let Some(usd) = self.max_usd_per_task {
-            limits.usd_per_task_max = Some(Micros::from_usd(usd));
-        }
-        if let Some(ms) = self.max_wall_ms {
-            limits.wall_max_ms = Some(ms);
-        }
-        if let Some(workers) = self.max_workers {
-            limits.workers_max = workers;
-        }
-        limits
     }
 }
 
@@ -139,14 +150,12 @@ pub fn put(place: &StatePaths, message: &InboxMessage) -> Result<SentMessage, In
 }
 
 impl SentMessage {
-    /// Takes the answer, if there is one.
-    pub fn answered(&self) -> Option<InboxAnswer> {
+    /// Takes the answer, if there is one; a process of another version may write it in another way.
+    pub fn answered(&self) -> Option<Result<InboxAnswer, serde_json::Error>> {
         let path = answer_path(&self.0);
         let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX).ok()?;
         let _swept_later = dir::remove_file(path.as_std_path());
-        Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| InboxAnswer::Failed {
-            why: format!("its answer can't be read by this version: {error}"),
-        }))
+        Some(serde_json::from_slice(&bytes))
     }
 
     /// Withdraws the message; returns whether nobody had taken it.
@@ -169,7 +178,7 @@ impl ReplyAddress {
 
 /// Takes the waiting messages, or what is wrong with them, each with the address for its answer.
 /// Messages whose senders must have given up are removed unread.
-pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, String>)> {
+pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, InboxFailure>)> {
     let mut paths = files(place, "json");
     paths.sort();
     paths.truncate(MESSAGES_MAX);
@@ -178,9 +187,9 @@ pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, Strin
         let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX);
         // A message that can't be removed would be carried out again and again, so it is skipped.
         let is_ours = dir::remove_file(path.as_std_path()).unwrap_or(false);
-        let message = bytes.map_err(|error| error.to_string()).and_then(|bytes| {
-            serde_json::from_slice(&bytes)
-                .map_err(|error| format!("this version can't read the message: {error}"))
+        let unreadable = |error: String| InboxFailure::Unreadable { error };
+        let message = bytes.map_err(|error| unreadable(error.to_string())).and_then(|bytes| {
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))
         });
         (is_ours && !is_stale).then(|| (ReplyAddress(answer_path(&path)), message))
     };
@@ -226,7 +235,7 @@ mod tests {
     fn message(task: &str) -> InboxMessage {
         let asks = vec![Ask::Retry { task: task.into() }];
         let request = InboxRequest::Asks { limits: LimitChange::default(), asks };
-        InboxMessage { run: "r".into(), request }
+        InboxMessage { run: Some("r".into()), request }
     }
 
     fn left(place: &StatePaths) -> usize {
@@ -237,14 +246,15 @@ mod tests {
     fn messages_are_taken_in_order_and_once_and_answered() {
         let (_dir, place) = place();
         let sent = ["a", "b"].map(|task| put(&place, &message(task)).unwrap());
-        assert_eq!(sent[0].answered(), None);
+        assert!(sent[0].answered().is_none());
         let taken = take(&place);
         let read: Vec<_> = taken.iter().map(|(_, message)| message.clone().unwrap()).collect();
         assert_eq!(read, [message("a"), message("b")]);
         assert!(take(&place).is_empty());
         let done = InboxAnswer::Done { text: "task `b` is retried".into() };
         taken[1].0.send(&done).unwrap();
-        assert_eq!((sent[0].answered(), sent[1].answered()), (None, Some(done)));
+        assert!(sent[0].answered().is_none());
+        assert_eq!(sent[1].answered().unwrap().unwrap(), done);
         let [first, _] = sent;
         assert!(!first.withdraw(), "it was taken");
         assert_eq!(left(&place), 0);
@@ -256,8 +266,8 @@ mod tests {
         std::fs::write(place.inbox().join("0.json"), r#"{"wish":"retry","task":"a"}"#).unwrap();
         std::fs::write(place.inbox().join("1.json"), r#"{"run":"r","request":"dance"}"#).unwrap();
         let why: Vec<_> =
-            take(&place).into_iter().map(|(_, message)| message.unwrap_err()).collect();
-        assert!(why[0].contains("missing field `run`"), "{why:?}");
+            take(&place).into_iter().map(|(_, message)| message.unwrap_err().to_string()).collect();
+        assert!(why[0].contains("missing field `request`"), "{why:?}");
         assert!(why[1].contains("dance"), "{why:?}");
         assert_eq!(left(&place), 0);
     }

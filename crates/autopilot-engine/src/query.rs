@@ -16,7 +16,7 @@ pub mod stats;
 pub mod status;
 
 use crate::environment::Variables;
-use crate::feed::Subscription;
+use crate::feed::{GrowthWatch, Subscription};
 use crate::place::StatePaths;
 use crate::redaction;
 use crate::store::{self, StoreError};
@@ -156,7 +156,8 @@ impl RunArchive {
         let (place, run) = (self.place.clone(), told.run.id.clone());
         let is_ours = move |holder: Holder| holder.run == run || holder.run.is_empty();
         let at_work = Box::new(move || Ok(workspace::holder(&place).is_some_and(&is_ours)));
-        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work))
+        let growth = GrowthWatch::of([self.place.state.as_path()]);
+        Ok(Subscription::of_journal(history, &told.run.id, told.state.seq + 1, at_work, growth))
     }
 
     /// Reads a text that the run keeps under a hash, as JSON.
@@ -234,13 +235,29 @@ impl KnownRun {
         standing(&self.run, &self.state, self.holder.as_ref())
     }
 
+    /// The process that works on the run, if there is one.
+    pub fn pid(&self) -> Option<i32> {
+        match self.standing() {
+            Standing::Live { pid } => Some(pid),
+            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => None,
+        }
+    }
+
+    /// Whether a process works on the run.
+    pub fn is_live(&self) -> bool {
+        self.pid().is_some()
+    }
+
     /// How the run stands, as a sentence for people.
     pub fn headline(&self) -> String {
-        match self.standing() {
-            Standing::Live { .. } => view::headline(&self.state),
-            Standing::Over | Standing::Rests | Standing::Abandoned | Standing::Interrupted => {
-                self.word().to_owned()
-            }
+        if self.is_live() { view::headline(&self.state) } else { self.word().to_owned() }
+    }
+
+    /// The redacted name of a task; the run itself is told apart.
+    fn task_label(&self, task: TaskId, redactor: &Redactor) -> String {
+        match self.state.tasks.get(task.index()).filter(|task| task.parent.is_some()) {
+            Some(task) => redactor.redact(task.name()).into_owned(),
+            None => "(the run itself)".to_owned(),
         }
     }
 

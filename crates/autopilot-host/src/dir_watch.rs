@@ -17,19 +17,32 @@ impl DirWatch {
     /// Fails where the kernel has no watch left to give or the file system has none. What was put
     /// there before is not told.
     pub fn new(dir: &Path) -> io::Result<DirWatch> {
-        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        let watch = DirWatch::of_nothing()?;
         let put = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CLOSE_WRITE;
-        inotify.add_watch(dir, put | AddWatchFlags::IN_ONLYDIR)?;
-        Ok(DirWatch(inotify))
+        watch.0.add_watch(dir, put | AddWatchFlags::IN_ONLYDIR)?;
+        Ok(watch)
     }
 
-    /// Waits until something was put there, but no longer than this.
-    pub fn wait(&self, time_max: Duration) -> io::Result<()> {
+    /// A watch to which directories are added with [`DirWatch::add_growing`].
+    pub fn of_nothing() -> io::Result<DirWatch> {
+        Ok(DirWatch(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?))
+    }
+
+    /// Also tells when something is made in this directory or a file in it grows.
+    pub fn add_growing(&self, dir: &Path) -> io::Result<()> {
+        let grown =
+            AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
+        self.0.add_watch(dir, grown | AddWatchFlags::IN_ONLYDIR)?;
+        Ok(())
+    }
+
+    /// Waits until something was put there, but no longer than this; returns whether it was.
+    pub fn wait(&self, time_max: Duration) -> io::Result<bool> {
         let time_max = PollTimeout::try_from(time_max).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, time_max) {
-            Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(()),
-            Ok(_) => self.forget(),
+            Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(false),
+            Ok(_) => self.forget().map(|()| true),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -89,6 +102,19 @@ mod tests {
         crate::file::write_atomic(&dir.path().join("a.json"), b"{}").unwrap();
         watch.wait(LONG).unwrap();
         assert!(began.elapsed() < LONG, "it was the clock");
+    }
+
+    #[test]
+    fn whoever_waits_for_growth_is_woken_by_a_line_in_an_open_file_and_by_a_new_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = std::fs::File::create(dir.path().join("log")).unwrap();
+        let watch = DirWatch::of_nothing().unwrap();
+        watch.add_growing(dir.path()).unwrap();
+        assert!(!watch.wait(Duration::from_millis(1)).unwrap());
+        std::io::Write::write_all(&mut log, b"a line\n").unwrap();
+        assert!(watch.wait(LONG).unwrap());
+        std::fs::create_dir(dir.path().join("more")).unwrap();
+        assert!(watch.wait(LONG).unwrap());
     }
 
     #[tokio::test]

@@ -341,6 +341,7 @@ fn may_reopen(input: &Input, is_done: bool) -> bool {
         Input::Asked(
             Ask::Halt { .. }
             | Ask::Resume
+            | Ask::Unpause
             | Ask::Approve { .. }
             | Ask::Reject { .. }
             | Ask::Limit(_)

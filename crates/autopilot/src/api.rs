@@ -122,23 +122,27 @@ struct Mouth {
 
 impl Mouth {
     fn hear(&mut self, event: ApiEvent) {
+        // Only text continues a text, and only a thought a thought.
+        if !matches!(event, ApiEvent::Thought(_)) {
+            self.end_thought();
+        }
+        if !matches!(event, ApiEvent::Text(_)) {
+            self.end_text();
+        }
         let said = match event {
-            ApiEvent::Text(text) => {
-                self.end_thought();
-                self.text.push(&text).map(|text| ApiSaid::Text { text })
-            }
+            ApiEvent::Text(text) => self.text.push(&text).map(|text| ApiSaid::Text { text }),
             ApiEvent::Thought(text) => {
-                self.end_text();
                 self.thought.push(&text).map(|text| ApiSaid::Thought { text })
             }
-            other @ (ApiEvent::Anew
-            | ApiEvent::Usage(_)
-            | ApiEvent::Retry { .. }
-            | ApiEvent::RateLimit { .. }
-            | ApiEvent::Notice(_)) => {
-                self.close();
-                told(other)
+            ApiEvent::Anew => Some(ApiSaid::Anew),
+            ApiEvent::Usage(model_api::ApiTokens { input, output, cached }) => {
+                Some(ApiSaid::Usage { tokens: TokenCount { input, output, cached } })
             }
+            ApiEvent::Retry { number, tries_max, wait, why } => {
+                Some(ApiSaid::Retry { number, tries_max, wait_ms: millis(wait), why })
+            }
+            ApiEvent::RateLimit { until_unix } => Some(ApiSaid::Limit { until_unix }),
+            ApiEvent::Notice(text) => Some(ApiSaid::Notice { text }),
         };
         said.iter().for_each(say);
     }
@@ -154,22 +158,6 @@ impl Mouth {
 
     fn end_thought(&mut self) {
         self.thought.take().map(|text| ApiSaid::Thought { text }).iter().for_each(say);
-    }
-}
-
-/// The line for an event that is not part of a text.
-fn told(event: ApiEvent) -> Option<ApiSaid> {
-    match event {
-        ApiEvent::Text(_) | ApiEvent::Thought(_) => None,
-        ApiEvent::Anew => Some(ApiSaid::Anew),
-        ApiEvent::Usage(model_api::ApiTokens { input, output, cached }) => {
-            Some(ApiSaid::Usage { tokens: TokenCount { input, output, cached } })
-        }
-        ApiEvent::Retry { number, tries_max, wait, why } => {
-            Some(ApiSaid::Retry { number, tries_max, wait_ms: millis(wait), why })
-        }
-        ApiEvent::RateLimit { until_unix } => Some(ApiSaid::Limit { until_unix }),
-        ApiEvent::Notice(text) => Some(ApiSaid::Notice { text }),
     }
 }
 

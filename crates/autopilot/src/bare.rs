@@ -169,7 +169,7 @@ mod tests {
         let cli = read(&["reject", "not like this"]).unwrap();
         assert!(matches!(cli.command, Command::Reject(_)), "{:?}", cli.command);
         let cli = read(&["-C", "a dir", "task", "new", "A new task"]).unwrap();
-        assert!(matches!(cli.command, Command::Task(_)), "{:?}", cli.command);
+        assert!(matches!(cli.command, Command::Task { .. }), "{:?}", cli.command);
         // A mistyped option of a command is its own matter.
         let error = read(&["run", "--queu", "some dir"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnknownArgument);

@@ -68,9 +68,17 @@ pub enum Command {
     /// Resume the unfinished run, or continue an agent session
     Resume(Resume),
     /// Show the state of the run
-    Status(StatusArgs),
+    Status {
+        /// Refresh until the run has ended
+        #[arg(long, short = 'w')]
+        watch: bool,
+    },
     /// Stop the run after its current steps
-    Stop(StopArgs),
+    Stop {
+        /// Stop at once instead of after the current steps
+        #[arg(long)]
+        now: bool,
+    },
     /// Pause the run before its next step
     Pause,
     /// Cancel a pause
@@ -88,7 +96,10 @@ pub enum Command {
     /// Show the money and tokens that runs have cost, by step, task, run, day, agent or model
     Cost(Cost),
     /// List the agent sessions of a run, and how to continue each
-    Sessions(Sessions),
+    Sessions {
+        /// Run id or its beginning [default: the newest run]
+        run: Option<String>,
+    },
     /// Watch the agent that works on a task, and send it messages
     Attach(Attach),
     /// Replay a run offline from its recording, and report decisions that differ
@@ -98,17 +109,32 @@ pub enum Command {
     /// Draw the tasks of a run or a plan and their dependencies
     Graph(GraphArgs),
     /// Create, list and check task files
-    Task(TaskArgs),
+    Task {
+        #[command(subcommand)]
+        command: TaskCommand,
+    },
     /// Print the logs of a run, a task or a step
     Logs(Logs),
     /// Show a run or a task in full: steps, results, evidence
-    Show(Show),
+    Show {
+        /// Run or task id [default: the newest run]
+        id: Option<String>,
+    },
     /// List the skills agents can use
     Skills,
     /// Show what a run or a task changed
-    Diff(Diff),
+    Diff {
+        /// Run or task id [default: the newest run]
+        id: Option<String>,
+        /// Show only the list of files
+        #[arg(long)]
+        stat: bool,
+    },
     /// Remove the branches of a run from the repository (the state directory keeps a copy)
-    Undo(Undo),
+    Undo {
+        /// Run id or its beginning [default: the newest run]
+        run: Option<String>,
+    },
     /// List work that was saved outside of branches, or restore a piece of it
     Recover(Recover),
     /// Remove what is no longer needed: worktrees, old salvaged work, old sessions, caches
@@ -116,7 +142,11 @@ pub enum Command {
     /// Check this machine for what autopilot needs, and say how to get what is missing
     Doctor,
     /// Run a small sample project in a temporary folder; needs no account
-    Demo(Demo),
+    Demo {
+        /// Keep the temporary folder to look around in
+        #[arg(long)]
+        keep: bool,
+    },
     /// Print shell completions
     Completions(Completions),
 }
@@ -155,32 +185,12 @@ pub struct LimitArgs {
     pub max_workers: Option<u32>,
 }
 
-#[derive(Debug, Default, Args)]
-pub struct RunArgs {
-    /// Task file (`# Task: …`) or plan (`# Plan: …`, plan.md)
-    #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]
-    pub path: Option<Utf8PathBuf>,
-    /// Run all task files of a directory, one after the other, in order of name
-    #[arg(long, value_name = "DIR", conflicts_with = "path")]
-    pub queue: Option<Utf8PathBuf>,
-    /// Only files of the queue whose name matches
-    #[arg(long, value_name = "GLOB", requires = "queue")]
-    pub pattern: Option<String>,
+/// The options of every command that starts a run.
+#[derive(Debug, Args)]
+pub struct StartArgs {
     /// Push the branch when everything is done
     #[arg(long)]
     pub push: bool,
-    /// Push the branch, and open or update its pull request
-    #[arg(long)]
-    pub pr: bool,
-    /// Make the plan and stop; `autopilot approve`, or a run without this option, carries it out
-    #[arg(long, conflicts_with = "queue")]
-    pub plan_only: bool,
-    /// Use this plan (plan.json) instead of asking the planner for one
-    #[arg(long, value_name = "PLAN", conflicts_with = "queue")]
-    pub from: Option<Utf8PathBuf>,
-    /// Open the plan in $EDITOR before it is carried out
-    #[arg(long, conflicts_with_all = ["queue", "plan_only", "dry_run"])]
-    pub edit: bool,
     /// Give up the unfinished run (its work is salvaged) and start this one
     #[arg(long)]
     pub fresh: bool,
@@ -193,6 +203,40 @@ pub struct RunArgs {
     /// Wait when paused instead of exiting with 2
     #[arg(long)]
     pub wait: bool,
+}
+
+/// The options of a run of files that a goal does not have.
+#[derive(Debug, Default, Args)]
+pub struct PlanArgs {
+    /// Push the branch, and open or update its pull request
+    #[arg(long)]
+    pub pr: bool,
+    /// Make the plan and stop; `autopilot approve`, or a run without this option, carries it out
+    #[arg(long, conflicts_with = "queue")]
+    pub plan_only: bool,
+    /// Open the plan in $EDITOR before it is carried out
+    #[arg(long, conflicts_with_all = ["queue", "plan_only", "dry_run"])]
+    pub edit: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Task file (`# Task: …`) or plan (`# Plan: …`, plan.md)
+    #[arg(value_name = "FILE", required_unless_present_any = ["queue", "from"])]
+    pub path: Option<Utf8PathBuf>,
+    /// Run all task files of a directory, one after the other, in order of name
+    #[arg(long, value_name = "DIR", conflicts_with = "path")]
+    pub queue: Option<Utf8PathBuf>,
+    /// Only files of the queue whose name matches
+    #[arg(long, value_name = "GLOB", requires = "queue")]
+    pub pattern: Option<String>,
+    /// Use this plan (plan.json) instead of asking the planner for one
+    #[arg(long, value_name = "PLAN", conflicts_with = "queue")]
+    pub from: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    #[command(flatten)]
+    pub start: StartArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }
@@ -224,21 +268,8 @@ pub struct GoalArgs {
     /// Write the run's files to <DIR>/<run-id> [default: runs/autopilot in the repository]
     #[arg(long, value_name = "DIR")]
     pub out: Option<Utf8PathBuf>,
-    /// Give up the unfinished run (its work is salvaged) and start this one
-    #[arg(long)]
-    pub fresh: bool,
-    /// Run although the tests fail on the base; only new failures count
-    #[arg(long)]
-    pub allow_red_base: bool,
-    /// Show prompts, commands and limits; start nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Wait when paused instead of exiting with 2
-    #[arg(long)]
-    pub wait: bool,
-    /// Push the branch when everything is done
-    #[arg(long)]
-    pub push: bool,
+    #[command(flatten)]
+    pub start: StartArgs,
     /// Maximum cost of the run
     #[arg(long, value_name = "USD")]
     pub max_usd: Option<f64>,
@@ -277,20 +308,6 @@ pub struct Resume {
     pub wait: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct StatusArgs {
-    /// Refresh until the run has ended
-    #[arg(long, short = 'w')]
-    pub watch: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct StopArgs {
-    /// Stop at once instead of after the current steps
-    #[arg(long)]
-    pub now: bool,
 }
 
 #[derive(Debug, Args)]
@@ -398,12 +415,6 @@ pub struct Cost {
 }
 
 #[derive(Debug, Args)]
-pub struct Sessions {
-    /// Run id or its beginning [default: the newest run]
-    pub run: Option<String>,
-}
-
-#[derive(Debug, Args)]
 #[command(
     after_help = "The page is one file without scripts that loads nothing: it opens from disk and \
                         can be sent.\nSecrets are hidden in it as in logs. Without --out it is \
@@ -454,18 +465,16 @@ pub struct GraphArgs {
     pub all: bool,
 }
 
-#[derive(Debug, Args)]
-pub struct TaskArgs {
-    #[command(subcommand)]
-    pub command: TaskCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum TaskCommand {
     /// Create a task file with today's date from the template; never overwrite one
     New(TaskNew),
     /// List the task files: id, last known state, title
-    List(TaskList),
+    List {
+        /// Directory to look in [default: tasks in the repository]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<Utf8PathBuf>,
+    },
     /// Check task files; exit with 10 if one is invalid
     Lint(TaskLint),
 }
@@ -483,13 +492,6 @@ pub struct TaskNew {
     /// Open the new file in $VISUAL or $EDITOR
     #[arg(long, short = 'e')]
     pub edit: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct TaskList {
-    /// Directory to look in [default: tasks in the repository]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<Utf8PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -530,27 +532,6 @@ pub struct Logs {
 }
 
 #[derive(Debug, Args)]
-pub struct Show {
-    /// Run or task id [default: the newest run]
-    pub id: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct Diff {
-    /// Run or task id [default: the newest run]
-    pub id: Option<String>,
-    /// Show only the list of files
-    #[arg(long)]
-    pub stat: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Undo {
-    /// Run id or its beginning [default: the newest run]
-    pub run: Option<String>,
-}
-
-#[derive(Debug, Args)]
 pub struct Recover {
     /// Work to restore, as the list names it: <task>/<attempt>
     pub id: Option<String>,
@@ -570,13 +551,6 @@ pub struct Gc {
     /// Also remove salvaged work older than this many days
     #[arg(long, value_name = "DAYS")]
     pub salvage_older_than: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub struct Demo {
-    /// Keep the temporary folder to look around in
-    #[arg(long)]
-    pub keep: bool,
 }
 
 #[derive(Debug, Args)]

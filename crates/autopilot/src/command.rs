@@ -37,10 +37,12 @@ mod work;
 
 use crate::cli::{Cli, Command, Global};
 use crate::exit::CommandFailure;
+use crate::terminal;
 use autopilot_core::flow::Flow;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
 use autopilot_host::git::StateEnv;
+use serde::Serialize;
 use std::process::ExitCode;
 
 /// The exit code of a command, or its failure.
@@ -49,13 +51,17 @@ pub type Done = Result<ExitCode, CommandFailure>;
 /// Runs the command.
 pub fn execute(cli: Cli) -> Done {
     let global = cli.global;
+    if !global.repo.is_dir() {
+        let wrong = if global.repo.exists() { "is not a directory" } else { "does not exist" };
+        return Err(CommandFailure::usage(format!("`{}` {wrong}", global.repo)));
+    }
     match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
         Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
         Command::Resume(args) => resume::resume(&global, &args),
-        Command::Status(args) => status::status(&global, &args),
-        Command::Stop(args) => halt::stop(&global, &args),
+        Command::Status { watch } => status::status(&global, watch),
+        Command::Stop { now } => halt::stop(&global, now),
         Command::Pause => halt::pause(&global),
         Command::Unpause => halt::unpause(&global),
         Command::Retry(args) => task::retry(&global, &args),
@@ -64,21 +70,21 @@ pub fn execute(cli: Cli) -> Done {
         Command::Reject(args) => approve::reject(&global, &args),
         Command::Runs(args) => runs::runs(&global, &args),
         Command::Cost(args) => cost::cost(&global, &args),
-        Command::Sessions(args) => sessions::sessions(&global, &args),
+        Command::Sessions { run } => sessions::sessions(&global, run.as_deref()),
         Command::Attach(args) => attach::attach(&global, &args),
         Command::Replay(args) => replay::replay(&global, &args),
         Command::Report(args) => report::report(&global, &args),
         Command::Graph(args) => graph::graph(&global, &args),
-        Command::Task(args) => task_file::task(&global, &args),
+        Command::Task { command } => task_file::task(&global, &command),
         Command::Logs(args) => logs::logs(&global, &args),
-        Command::Show(args) => show::show(&global, &args),
+        Command::Show { id } => show::show(&global, id.as_deref()),
         Command::Skills => skills::skills(&global),
-        Command::Diff(args) => diff::diff(&global, &args),
-        Command::Undo(args) => undo::undo(&global, &args),
+        Command::Diff { id, stat } => diff::diff(&global, id.as_deref(), stat),
+        Command::Undo { run } => undo::undo(&global, run.as_deref()),
         Command::Recover(args) => recover::recover(&global, &args),
         Command::Gc(args) => gc::gc(&global, &args),
         Command::Doctor => doctor::doctor(&global),
-        Command::Demo(args) => demo::demo(&global, &args),
+        Command::Demo { keep } => demo::demo(&global, keep),
         Command::Completions(args) => completions::completions(&args),
     }
 }
@@ -86,6 +92,16 @@ pub fn execute(cli: Cli) -> Done {
 /// The repository a command is about, and whether it has a journal yet.
 pub fn place(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
     Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
+}
+
+/// Prints the answer of a command, as JSON if that is asked for.
+pub fn answer<T: Serialize>(global: &Global, value: T, text: impl FnOnce(&T) -> String) -> Done {
+    if global.json {
+        terminal::json(&value);
+    } else {
+        terminal::say(text(&value).trim_end());
+    }
+    done()
 }
 
 /// Success without anything more to say.

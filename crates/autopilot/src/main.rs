@@ -12,6 +12,9 @@ mod terminal;
 
 use std::process::ExitCode;
 
+/// The exit code when a script or a recording can't be played; it differs from an agent's own failure.
+const CANNOT_PLAY: u8 = 70;
+
 fn main() -> ExitCode {
     // Supervisors and the built-in agents are this same executable; they must start quickly.
     let mut args = std::env::args_os().skip(1);
@@ -21,9 +24,7 @@ fn main() -> ExitCode {
             return code(autopilot_host::exec::main(&rest));
         }
         Some(first) if first == autopilot_agents::script::COMMAND => {
-            let code = script::main(&args.collect::<Vec<_>>());
-            terminal::flush();
-            return code;
+            return played(script::play(&args.collect::<Vec<_>>()));
         }
         Some(first) if first == autopilot_agents::openai::COMMAND => {
             let code = api::main();
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             return code;
         }
         Some(first) if first == autopilot_engine::replay::COMMAND => {
-            return replay::main(&args.collect::<Vec<_>>());
+            return played(replay::play(&args.collect::<Vec<_>>()));
         }
         Some(_) | None => {}
     }
@@ -45,6 +46,16 @@ fn main() -> ExitCode {
     };
     terminal::flush();
     code
+}
+
+/// The exit code of an agent that was played, or the one that says that it could not be.
+fn played(played: Result<u8, String>) -> ExitCode {
+    let code = played.unwrap_or_else(|error| {
+        terminal::error(&error);
+        CANNOT_PLAY
+    });
+    terminal::flush();
+    ExitCode::from(code)
 }
 
 fn code(code: i32) -> ExitCode {

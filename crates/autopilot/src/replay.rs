@@ -1,31 +1,17 @@
 //! `autopilot __replay <dir>`: prints the recorded output of an agent, as a process in its place.
 
-use crate::terminal;
 use autopilot_engine::job::{STDERR, STDOUT};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
-
-/// The exit code when the recording can't be read; it differs from every agent's own failure.
-const CANNOT_PLAY: u8 = 70;
 
 /// Prints the recording in the directory that the first argument names.
-pub fn main(args: &[OsString]) -> ExitCode {
-    match play(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            terminal::error(&error);
-            ExitCode::from(CANNOT_PLAY)
-        }
-    }
-}
-
-fn play(args: &[OsString]) -> Result<(), String> {
+pub fn play(args: &[OsString]) -> Result<u8, String> {
     let dir = Path::new(args.first().ok_or("the directory of the recording is missing")?);
     copy(&dir.join(STDERR), &mut io::stderr().lock(), true)?;
-    copy(&dir.join(STDOUT), &mut io::stdout().lock(), false)
+    copy(&dir.join(STDOUT), &mut io::stdout().lock(), false)?;
+    Ok(0)
 }
 
 fn copy(path: &Path, to: &mut dyn io::Write, may_miss: bool) -> Result<(), String> {

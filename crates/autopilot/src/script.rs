@@ -6,26 +6,13 @@ use autopilot_host::{file, hand};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 const PROMPT_BYTES_MAX: u64 = 16 << 20;
-/// The exit code when the script can't be played: its author made a mistake, not the task.
-const CANNOT_PLAY: u8 = 70;
 
 /// Plays the script that the first argument names.
-pub fn main(args: &[OsString]) -> ExitCode {
-    match play(args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            terminal::error(&error);
-            ExitCode::from(CANNOT_PLAY)
-        }
-    }
-}
-
-fn play(args: &[OsString]) -> Result<u8, String> {
+pub fn play(args: &[OsString]) -> Result<u8, String> {
     let path = args.first().ok_or("the path of the script is missing")?;
     let path = Path::new(path);
     let in_script = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

@@ -50,7 +50,7 @@ pub fn hint(text: &str) {
 }
 
 /// Prints a value as JSON.
-pub fn json(value: &serde_json::Value) {
+pub fn json(value: &impl serde::Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
     flush();
     let _closed = writeln!(std::io::stdout(), "{text}");
@@ -86,15 +86,17 @@ fn stderr_has_color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Rows with columns aligned to their widest cell; the first row is the heading.
-pub fn table(rows: &[Vec<String>]) -> String {
+/// A heading, if there is one, and rows, with columns aligned to their widest cell.
+pub fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let heading = heading.iter().map(|name| (*name).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
     };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| !row.is_empty()) {
         let cells: Vec<String> =
             row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         text.push_str(cells.join("  ").trim_end());

@@ -197,7 +197,10 @@ fn a_person_turns_it_to_something_else_from_another_process() {
     let stage = hostile_stage("listens", "", "");
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_until("it begins", |stage| stage.texts_of("events.jsonl").contains("I begin"));
-    stage.run(&["attach", "say-done", "-m", "add a line"]).expect(0).says(&["it was told"]);
+    stage
+        .run(&["attach", "say-done", "-m", "add a line"])
+        .expect(0)
+        .says(&["the message was delivered"]);
     run.wait().expect(0).says(&["DONE"]);
     let events = stage.texts_of("build/events.jsonl");
     assert!(events.contains(r#"{"event":"steer","text":"add a line"}"#), "{events}");

@@ -46,7 +46,10 @@ fn a_message_reaches_the_agent_that_works_and_is_kept_with_what_it_did() {
     let stage = listening();
     let run = stage.start(&["run", "tasks/say-done.md"]);
     begins(&stage);
-    stage.run(&["attach", "say-done", "--message", "add a line"]).expect(0).says(&["it was told"]);
+    stage
+        .run(&["attach", "say-done", "--message", "add a line"])
+        .expect(0)
+        .says(&["the message was delivered"]);
     run.wait().expect(0);
     let events = stage.texts_of("build/events.jsonl");
     assert!(events.contains(r#"{"event":"steer","text":"add a line"}"#), "{events}");
@@ -69,7 +72,12 @@ fn whoever_watches_sees_it_live_and_may_type() {
     let watching = stage.start_command(attach);
     run.wait().expect(0);
     let ended = watching.wait().expect(0);
-    ended.says(&["I begin.", "received a message: add a line", "it was told", "say-done: DONE"]);
+    ended.says(&[
+        "I begin.",
+        "received a message: add a line",
+        "the message was delivered",
+        "say-done: DONE",
+    ]);
 }
 
 #[test]
@@ -112,7 +120,9 @@ fn an_agent_that_listens_to_nobody_and_a_task_that_is_not_there_are_said() {
     stage.run(&["attach", "say-done", "-m", " "]).expect(64);
     // Whoever only watches is told before anything is typed.
     let watching = stage.start_command(stage.command(&["attach", "say-done"]));
-    stage.wait_until("it is said", |_| watching.err().contains("(script: it can't be spoken to"));
+    stage.wait_until("it is said", |_| {
+        watching.err().contains("(script: it can't receive messages")
+    });
     fs::write(&gate, "").unwrap();
     run.wait().expect(0);
     watching.wait().expect(0).says(&["say-done: DONE"]);
@@ -145,11 +155,14 @@ fn codex_can_not_be_spoken_to_and_whoever_tries_hears_so_at_once() {
     begins(&stage);
     for asked in [&["-m", "add a line"][..], &["--interrupt"]] {
         let deaf = stage.run(&[&["attach", "say-done"], asked].concat()).expect(10);
-        deaf.says(&["it was not told", "this agent doesn't accept messages while it works"]);
+        deaf.says(&[
+            "the message was not delivered",
+            "this agent doesn't accept messages while it works",
+        ]);
     }
     // Whoever only watches learns which kind it is.
     let watching = stage.start_command(stage.command(&["attach", "say-done"]));
-    stage.wait_until("it is said", |_| watching.err().contains("(codex_cli: it can't be spoken"));
+    stage.wait_until("it is said", |_| watching.err().contains("(codex_cli: it can't receive"));
     fs::write(&gate, "").unwrap();
     run.wait().expect(0).says(&["DONE"]);
     watching.wait().expect(0);
@@ -248,9 +261,9 @@ fn a_message_that_is_not_for_this_run_or_can_not_be_read_is_answered_with_what_i
         fs::read_to_string(answer).unwrap()
     };
     let answer = answer_to("1", r#"{"run":"other","request":{"interrupt":{"task":"run"}}}"#);
-    assert!(answer.contains("not on other"), "{answer}");
+    assert!(answer.contains(r#""asked":"other""#), "{answer}");
     let answer = answer_to("2", "{ not json");
-    assert!(answer.contains("can't read the message"), "{answer}");
+    assert!(answer.contains("unreadable"), "{answer}");
     stage.run(&["stop", "--now"]).expect(0);
     run.wait().expect(2);
 }

@@ -142,6 +142,18 @@ fn a_repository_without_a_commit_is_refused() {
 }
 
 #[test]
+fn a_directory_that_does_not_exist_is_named_as_the_cause() {
+    let stage = stage();
+    for (dir, why) in [("no/where", "`no/where` does not exist"), ("app.txt", "is not a directory")]
+    {
+        for command in ["status", "init", "doctor", "stop"] {
+            let said = stage.run(&["-C", dir, command]).expect(64).says(&[why]).said();
+            assert!(!said.contains("git repository"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_bare_repository_and_a_plain_folder_are_refused() {
     let stage = Stage::bare(env!("CARGO_BIN_EXE_autopilot"));
     stage.write("tasks/say-done.md", autopilot_testkit::stage::TASK);
@@ -231,7 +243,6 @@ fn another_run_while_one_is_unfinished_is_refused_and_fresh_gives_it_up_with_its
     stage.run(&["stop", "--now"]).expect(0);
     first.wait().expect(2);
     let run = stage.state_json()["run_id"].as_str().unwrap().to_owned();
-    std::fs::remove_file(stage.path(".autopilot/AUTOPILOT_STOP")).unwrap();
     stage.run(&["run", "tasks/other.md"]).expect(10).says(&[&run, "--fresh", "autopilot resume"]);
     stage.run(&["run", "tasks/other.md", "--fresh"]).expect(0);
     assert_eq!(stage.git(&["show", "autopilot/other:app.txt"]), "start\ndone");

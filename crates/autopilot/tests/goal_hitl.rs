@@ -220,7 +220,7 @@ fn what_was_left_out_after_a_failure_is_begun_and_whoever_checks_is_asked_again(
     stage.run(&["resume"]).expect(64).says(&["nothing to resume"]);
     let bad = session_of(&stage, "bad");
     let rehearsed = stage.run(&["resume", &bad, "--prompt", OTHERWISE, "--dry-run"]).expect(0);
-    rehearsed.says(&["would go on with step `bad`", &bad, "had ended", "would then begin after"]);
+    rehearsed.says(&["would continue step `bad`", &bad, "had ended", "would then begin after"]);
     assert_eq!(times(&stage, "bad"), 1, "nothing was begun");
 
     let told = stage.run(&["--json", "resume", &bad, "--prompt", OTHERWISE]).expect(0);

@@ -17,7 +17,10 @@ fn told(stage: &Stage, args: &[&str]) -> Value {
 #[test]
 fn stopping_and_pausing_tell_what_they_did() {
     let stage = stage();
-    let nothing = json!({ "stopping": false, "pid": null, "now": false, "path": null });
+    let nothing = json!({
+        "stopping": false, "pid": null, "now": false, "path": null, "changed": false,
+        "answer": "no run is under way; nothing was changed",
+    });
     assert_eq!(told(&stage, &["stop"]), nothing);
     let endless = "
 - step: build
@@ -27,16 +30,33 @@ fn stopping_and_pausing_tell_what_they_did() {
     stage.agents(&[endless, BUILDS, APPROVES]);
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_for_step("BUILD");
-    let path = ".autopilot/AUTOPILOT_PAUSE";
-    assert_eq!(told(&stage, &["pause"]), json!({ "paused": true, "path": path }));
-    let taken_back = json!({ "paused": false, "removed": [path], "resumable": false });
+    let pausing = json!({
+        "paused": true, "path": null, "changed": true,
+        "answer": "pausing the run before its next step",
+    });
+    assert_eq!(told(&stage, &["pause"]), pausing);
+    let taken_back = json!({
+        "paused": false, "removed": [], "resumable": false, "changed": true,
+        "answer": "the pause is cancelled",
+    });
     assert_eq!(told(&stage, &["unpause"]), taken_back);
-    let path = ".autopilot/AUTOPILOT_STOP";
-    let stopping = json!({ "stopping": true, "pid": run.pid(), "now": true, "path": path });
+    let stopping = json!({
+        "stopping": true, "pid": run.pid(), "now": true, "path": null, "changed": true,
+        "answer": "stopping the run now",
+    });
     assert_eq!(told(&stage, &["stop", "--now"]), stopping);
     run.wait().expect(2);
-    let rests = json!({ "paused": false, "removed": [], "resumable": true });
+    let rests = json!({
+        "paused": false, "removed": [], "resumable": true, "changed": false,
+        "answer": "there was no pause",
+    });
     assert_eq!(told(&stage, &["unpause"]), rests);
+    // Without a process, the file holds the pause for the next one.
+    let path = ".autopilot/AUTOPILOT_PAUSE";
+    let left = told(&stage, &["pause"]);
+    assert_eq!((&left["paused"], &left["path"]), (&json!(true), &json!(path)));
+    let removed = told(&stage, &["unpause"]);
+    assert_eq!((&removed["removed"], &removed["changed"]), (&json!([path]), &json!(true)));
 }
 
 #[test]

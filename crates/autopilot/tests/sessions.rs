@@ -60,7 +60,7 @@ fn every_session_of_a_run_is_listed_with_the_command_to_go_on() {
     let text = stage.run(&["sessions"]).expect(0);
     let text =
         text.says(&[run, "0199aaaa-1111", "say-done", "build", "$0.0500", "passed", "unknown"]);
-    text.says(&["go on with one: autopilot resume"]);
+    text.says(&["continue one: autopilot resume"]);
     stage.run(&["sessions", "nothing-like-it"]).expect(64).says(&["nothing-like-it"]);
 }
 
@@ -88,11 +88,7 @@ fn a_session_under_way_runs_and_one_whose_process_died_is_interrupted() {
     let text = stage.run(&["sessions"]).expect(0).says(&["resumable", &format!("no: {why}")]);
     assert!(!text.out.contains("autopilot resume"), "{}", text.out);
     let refused = stage.run(&["resume", "s-1", "--prompt", "go on"]);
-    assert!(
-        refused.code != 0 && refused.said().contains("nothing of this session is kept"),
-        "{}",
-        refused.said()
-    );
+    assert!(refused.code != 0 && refused.said().contains(why), "{}", refused.said());
 }
 
 #[test]
@@ -293,6 +289,20 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
     assert!(!said.out.contains("it was late"), "{}", said.out);
     let again = stage.git(&["branch", "--list", "autopilot/session-*"]);
     assert_eq!(again, "", "nothing was changed");
+}
+
+#[test]
+fn a_turn_outside_the_run_answers_a_stop_and_can_not_be_paused() {
+    let (stage, home) = with_claude();
+    stage.run_task().expect(0);
+    std::fs::write(home.join("slow"), "").unwrap();
+    let turn = stage.start(&["resume", CLAUDES, "--prompt", "think hard"]);
+    stage.wait_until("it works", |_| !home.join("slow").exists());
+    stage.run(&["pause"]).expect(10).says(&["continues a session", "can only be stopped"]);
+    assert!(!stage.has(".autopilot/AUTOPILOT_PAUSE"));
+    stage.run(&["stop"]).expect(0).says(&["stopping the agent of the session"]);
+    turn.wait().expect(2).says(&["stopped"]);
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"));
 }
 
 fn kept(stage: &Stage) -> Vec<PathBuf> {

@@ -74,9 +74,9 @@ fn a_stop_file_in_the_root_of_the_repository_is_honoured_too() {
 fn run_of_the_same_file_goes_on_where_it_was_stopped() {
     let stage = stage(SLOW);
     let run = started(&stage);
-    stage.run(&["stop"]).expect(0);
+    stage.run(&["stop"]).expect(0).says(&["stopping the run after the current steps"]);
     rests(&stage, run);
-    std::fs::remove_file(stage.path(".autopilot/AUTOPILOT_STOP")).unwrap();
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"), "a stop that was answered leaves no file");
     stage.run_task().expect(0);
     let runs = stage.run(&["runs"]).expect(0).out;
     assert_eq!(runs.matches("Say done").count(), 1, "{runs}");
@@ -91,10 +91,63 @@ fn stop_now_ends_what_runs_at_once_and_its_work_is_kept() {
             .iter()
             .any(|path| path.ends_with("app.txt"))
     });
-    stage.run(&["stop", "--now"]).expect(0);
+    stage.run(&["stop", "--now"]).expect(0).says(&["stopping the run now"]);
     rests(&stage, run);
     ends_done(&stage);
     assert_eq!(stage.git(&["show", "autopilot/say-done:app.txt"]), "start\nhalf\ndone");
+}
+
+#[test]
+fn a_second_stop_says_that_the_run_is_stopping_and_stop_now_is_heard_after_it() {
+    let stage = stage(ENDLESS);
+    let run = started(&stage);
+    stage.run(&["stop"]).expect(0).says(&["stopping the run after the current steps"]);
+    let again = stage.run(&["stop"]).expect(0).said();
+    assert!(again.contains("the run is already stopping or over"), "{again}");
+    let again = stage.run(&["pause"]).expect(0).said();
+    assert!(again.contains("already paused, stopping or over"), "{again}");
+    let unpaused = stage.run(&["unpause"]).expect(0).said();
+    assert!(unpaused.contains("the run is not paused"), "it keeps stopping: {unpaused}");
+    stage.run(&["stop", "--now"]).expect(0).says(&["stopping the run now"]);
+    rests(&stage, run);
+    stage.run(&["stop"]).expect(0).says(&["no run is under way"]);
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"));
+    ends_done(&stage);
+}
+
+/// A process that is frozen hears nothing; the file is there when it goes on.
+#[test]
+fn a_stop_that_nobody_answers_is_left_in_the_file_and_heard_later() {
+    let stage = stage(ENDLESS);
+    let run = started(&stage);
+    run.signal("STOP");
+    let told = stage.run(&["stop", "--now", "--json"]).expect(0);
+    let told: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(told["path"], ".autopilot/AUTOPILOT_STOP", "{told}");
+    assert!(told["answer"].as_str().unwrap().contains("did not answer within 15 s"), "{told}");
+    assert_eq!(stage.read(".autopilot/AUTOPILOT_STOP"), "now");
+    run.signal("CONT");
+    rests(&stage, run);
+    ends_done(&stage);
+    assert!(!stage.has(".autopilot/AUTOPILOT_STOP"), "resume removes it");
+}
+
+#[test]
+fn a_stop_is_not_lost_when_the_process_dies_before_it_answers() {
+    let stage = stage(ENDLESS);
+    let run = started(&stage);
+    run.signal("STOP");
+    let asked = stage.start(&["stop"]);
+    stage.wait_until("the request is in the inbox", |stage| {
+        !autopilot_testkit::stage::files_with(&stage.state(), "\"halt\"").is_empty()
+    });
+    run.signal("KILL");
+    let told = asked.wait().expect(0);
+    told.says(&["ended before it answered", "AUTOPILOT_STOP"]);
+    assert!(stage.has(".autopilot/AUTOPILOT_STOP"));
+    stage.run_task().expect(2).says(&["AUTOPILOT_STOP", "autopilot resume"]);
+    run.wait();
+    stage.run(&["resume"]).expect(0);
 }
 
 #[test]
@@ -131,9 +184,9 @@ fn a_closed_terminal_stops_like_an_interrupt() {
 fn a_pause_rests_before_the_next_step_and_unpause_and_resume_go_on() {
     let stage = stage(SLOW);
     let run = started(&stage);
-    stage.run(&["pause"]).expect(0);
+    stage.run(&["pause"]).expect(0).says(&["pausing the run before its next step"]);
     rests(&stage, run);
-    stage.run(&["unpause"]).expect(0).says(&["autopilot resume"]);
+    stage.run(&["unpause"]).expect(0).says(&["there was no pause", "autopilot resume"]);
     ends_done(&stage);
 }
 
@@ -145,15 +198,40 @@ fn a_waiting_run_stays_while_paused_and_goes_on_by_itself() {
     stage.run(&["pause"]).expect(0);
     stage.wait_until("it rests", |stage| stage.state_json()["current_state"] == "PAUSED");
     assert!(run.is_running());
-    stage.run(&["unpause"]).expect(0);
+    stage.run(&["unpause"]).expect(0).says(&["the pause is cancelled"]);
     run.wait().expect(0);
+}
+
+#[test]
+fn a_waiting_run_that_a_file_paused_goes_on_when_the_file_is_gone_and_not_before() {
+    let stage = stage(SLOW);
+    let mut run = stage.start(&["run", "tasks/say-done.md", "--wait"]);
+    stage.wait_for_step("BUILD");
+    stage.write("AUTOPILOT_PAUSE", "");
+    stage.wait_until("it rests", |stage| stage.state_json()["current_state"] == "PAUSED");
+    assert!(run.is_running());
+    std::fs::remove_file(stage.path("AUTOPILOT_PAUSE")).unwrap();
+    run.wait().expect(0);
+}
+
+#[test]
+fn a_waiting_run_that_is_paused_can_be_stopped() {
+    let stage = stage(SLOW);
+    let mut run = stage.start(&["run", "tasks/say-done.md", "--wait"]);
+    stage.wait_for_step("BUILD");
+    stage.run(&["pause"]).expect(0);
+    stage.wait_until("it rests", |stage| stage.state_json()["current_state"] == "PAUSED");
+    assert!(run.is_running());
+    stage.run(&["stop"]).expect(0).says(&["stopping the run after the current steps"]);
+    rests(&stage, run);
+    ends_done(&stage);
 }
 
 #[test]
 fn stop_without_a_run_leaves_no_file() {
     let stage = stage(SLOW);
     stage.run_task().expect(0);
-    stage.run(&["stop"]).expect(0);
+    stage.run(&["stop"]).expect(0).says(&["no run is under way; nothing was changed"]);
     assert!(!stage.has(".autopilot/AUTOPILOT_STOP"));
     stage.run(&["resume"]).expect(64).says(&["nothing to resume", "autopilot run"]);
 }

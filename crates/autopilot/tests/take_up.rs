@@ -33,7 +33,6 @@ fn resting(args: &[&str]) -> Stage {
 fn stop(stage: &Stage, run: Started) {
     stage.run(&["stop", "--now"]).expect(0);
     run.wait().expect(2);
-    std::fs::remove_file(stage.path(".autopilot/AUTOPILOT_STOP")).unwrap();
 }
 
 #[track_caller]

@@ -14,7 +14,7 @@ impl RecordDraft<'_> {
     pub(super) fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Halt { why, now } => self.halt(why, now),
-            Ask::Resume => self.resume(),
+            Ask::Resume | Ask::Unpause => self.resume(),
             Ask::Retry { task } => self.on(&task, RecordDraft::retry),
             Ask::Continue { task, words } => {
                 self.on(&task, |draft, task| draft.continue_session(task, *words));

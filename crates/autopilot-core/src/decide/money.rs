@@ -4,6 +4,7 @@ use super::RecordDraft;
 use super::refusal::Hindrance;
 use crate::event::{Bill, Event, Failure, Outcome};
 use crate::id::{AttemptId, Micros, TaskId};
+use crate::limit::Limits;
 use crate::pipeline::Work;
 use crate::state::{Grant, State, Status, Task};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 impl RecordDraft<'_> {
     /// The message that the money of the run is used up, if it is.
     pub(super) fn money_gone(&self) -> Option<String> {
-        let (max, spent) = (self.state.run.limits.usd_max?, self.state.run.spent.usd);
-        (spent >= max).then(|| format!("the run has spent {spent} of its limit of {max}"))
+        let MoneyGone { spent, max, .. } = run_money_gone(self.state, &self.state.run.limits)?;
+        Some(format!("the run has spent {spent} of its limit of {max}"))
     }
 
     /// Closes the grant of an attempt whose whole cost is known.
@@ -41,14 +42,16 @@ impl RecordDraft<'_> {
 
     /// Ends the tasks that have spent what one task may, before anything is started for them.
     pub(super) fn end_overspent(&mut self) {
-        let Some(max) = self.state.run.limits.usd_per_task_max else { return };
+        if self.state.run.limits.usd_per_task_max.is_none() {
+            return;
+        }
         let mut seen = 0;
         // The end of one task may move others.
         while seen < self.events.len() {
             let suspects = self.suspects(seen);
             seen = self.events.len();
             for task in suspects {
-                if let Some((attempt, why)) = self.overspent(task, max) {
+                if let Some((attempt, why)) = self.overspent(task) {
                     self.give_up(task, attempt, why);
                 }
             }
@@ -82,11 +85,10 @@ impl RecordDraft<'_> {
 
     /// The failure of a task that has spent its limit, and its running attempt. An effect is carried
     /// through, because it costs nothing; the run itself has its own limit.
-    fn overspent(&self, task: TaskId, max: Micros) -> Option<(Option<AttemptId>, Failure)> {
+    fn overspent(&self, task: TaskId) -> Option<(Option<AttemptId>, Failure)> {
         let now = self.state.task(task);
-        let spent = now.spent.bill.usd;
-        let is_run = now.parent.is_none();
-        if is_run || spent < max || now.stage()?.work != Work::Slot {
+        let MoneyGone { spent, max, .. } = task_money_gone(now, &self.state.run.limits)?;
+        if now.stage()?.work != Work::Slot {
             return None;
         }
         let attempt = match now.status {
@@ -100,9 +102,33 @@ impl RecordDraft<'_> {
 
 /// The refusal for a task that has spent its limit: it would end at once if it were re-opened.
 pub(super) fn own_money_gone(state: &State, now: &Task) -> Option<Hindrance> {
-    let max = state.run.limits.usd_per_task_max.filter(|_| now.parent.is_some())?;
-    let spent = now.spent.bill.usd;
-    (spent >= max).then_some(Hindrance::Money { spent, max })
+    let MoneyGone { spent, max, .. } = task_money_gone(now, &state.run.limits)?;
+    Some(Hindrance::Money { spent, max })
+}
+
+/// A limit on money that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoneyGone {
+    pub spent: Micros,
+    pub max: Micros,
+    /// The limit is that of one task, not of the whole run.
+    pub is_of_task: bool,
+}
+
+/// The limit that keeps a task from spending more, of the run or else its own, if there is one.
+pub fn money_gone(state: &State, limits: &Limits, task: TaskId) -> Option<MoneyGone> {
+    run_money_gone(state, limits).or_else(|| task_money_gone(state.task(task), limits))
+}
+
+fn run_money_gone(state: &State, limits: &Limits) -> Option<MoneyGone> {
+    let (max, spent) = (limits.usd_max?, state.run.spent.usd);
+    (spent >= max).then_some(MoneyGone { spent, max, is_of_task: false })
+}
+
+fn task_money_gone(task: &Task, limits: &Limits) -> Option<MoneyGone> {
+    let max = limits.usd_per_task_max.filter(|_| task.parent.is_some())?;
+    let spent = task.spent.bill.usd;
+    (spent >= max).then_some(MoneyGone { spent, max, is_of_task: true })
 }
 
 /// The note on an attempt that was charged although its cost was not reported.

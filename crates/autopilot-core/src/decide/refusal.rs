@@ -4,15 +4,18 @@
 //! Invariant: if [`refusal`] returns one, [`decide`] changes nothing; otherwise the ask leaves a
 //! record. No other code says what may be asked of a run.
 
+mod session;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use session::{SessionFacts, SessionHindrance, session_hindrance};
+
 use super::decide;
 use super::money::own_money_gone;
 use crate::config::nearest::nearest;
-use crate::event::{Failure, SessionPrompt, Skip, TaskEnd};
+use crate::event::{Failure, HaltWhy, SessionPrompt, Skip, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, Input};
 use crate::limit::Limits;
@@ -39,7 +42,9 @@ rows! {
 #[serde(rename_all = "snake_case")]
 Deed -> (&'static str, &'static str) {
     Stop: ("stop", "stopped"),
+    Pause: ("pause", "paused"),
     Resume: ("resume", "resumed"),
+    Unpause: ("unpause", "unpaused"),
     Retry: ("retry", "retried"),
     Continue: ("continue", "continued"),
     Skip: ("skip", "skipped"),
@@ -129,11 +134,15 @@ pub enum RunStanding {
 pub fn refusal(state: &State, ask: &Ask) -> Option<Refusal> {
     let already = |is_so: bool| is_so.then_some(Hindrance::AlreadySo);
     let (task, deed, why) = match ask {
-        Ask::Halt { now, .. } => (None, Deed::Stop, already(!may_halt(state, *now))),
+        Ask::Halt { why, now } => {
+            let deed = if *why == HaltWhy::Pause { Deed::Pause } else { Deed::Stop };
+            (None, deed, already(!may_halt(state, why, *now)))
+        }
         Ask::Resume => {
             let is_going = state.run.halt.is_none() && state.run.focus.is_none();
             (None, Deed::Resume, already(is_going))
         }
+        Ask::Unpause => (None, Deed::Unpause, already(!is_paused(state))),
         Ask::Retry { task } => (Some(task), Deed::Retry, of_task(state, task, retrying)),
         Ask::Skip { task } => (Some(task), Deed::Skip, of_task(state, task, skipping)),
         Ask::Continue { task, words } => {
@@ -177,10 +186,16 @@ pub fn rehearse(
     Ok(state)
 }
 
-/// Whether a halt would change anything. Asking again can only make it more urgent.
-pub(super) fn may_halt(state: &State, now: bool) -> bool {
+/// Whether a halt would change anything. Asking again can only make it more urgent, or end a pause
+/// for good: a process may wait for the end of a pause, but not after a stop.
+pub(super) fn may_halt(state: &State, why: &HaltWhy, now: bool) -> bool {
+    let ends_pause = *why == HaltWhy::Stop && is_paused(state);
     let is_halted = state.run.halt.as_ref().is_some_and(|halt| halt.now || !now);
-    !is_halted && state.end().is_none()
+    (ends_pause || !is_halted) && state.end().is_none()
+}
+
+fn is_paused(state: &State) -> bool {
+    state.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause)
 }
 
 fn of_task(

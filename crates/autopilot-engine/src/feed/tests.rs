@@ -228,7 +228,7 @@ fn another_process_is_followed_by_the_journal_until_nobody_is_at_work() {
     let alive = Arc::clone(&is_live);
     let at_work: AtWork = Box::new(move || Ok(alive.load(Ordering::SeqCst)));
     let history = Box::new(desk.kept.clone());
-    let mut follower = Subscription::of_journal(history, "r", 3, at_work);
+    let mut follower = Subscription::of_journal(history, "r", 3, at_work, GrowthWatch::of([]));
     let said = told(&mut follower);
     assert_eq!((said.len(), said[0].as_str(), said[697].as_str()), (698, "3", "700"));
     assert!(matches!(follower.take(Duration::ZERO), Ok(FeedNews::Quiet)));

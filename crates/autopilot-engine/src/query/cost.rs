@@ -10,7 +10,7 @@ use autopilot_core::state::Task;
 use autopilot_core::step::Step;
 use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view::cost::{Sum, charges};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Maximum number of runs whose records are read.
@@ -21,7 +21,8 @@ const WEEK_DAYS: i64 = 7;
 const DAY_MS: i64 = 86_400_000;
 
 /// The key by which costs are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CostKey {
     Step,
     Task,
@@ -59,11 +60,12 @@ pub fn cost(
             let by = by.unwrap_or(CostKey::Day);
             let spent = SpentLedger::of_all(archive, from)?;
             let parts = vec![CostTable::of("all runs", by, &spent)];
-            Ok(CostAnswer { parts, left_out: spent.left_out })
+            Ok(CostAnswer { parts, left_out: spent.left_out, ..Default::default() })
         }
         (Some(run), by) => {
             let known = archive.run(Some(run))?;
-            Ok(CostAnswer { parts: of_run(archive, &known, by, from)?, left_out: 0 })
+            let parts = of_run(archive, &known, by, from)?;
+            Ok(CostAnswer { parts, ..Default::default() })
         }
     }
 }
@@ -80,7 +82,7 @@ fn at_a_glance(archive: &RunArchive, now: Time) -> Result<CostAnswer, QueryError
     parts.push(CostTable::of("last 7 days", CostKey::Day, &spent));
     spent.items.retain(|item| item.at >= today);
     parts.insert(parts.len() - 1, CostTable::of("today", CostKey::Run, &spent));
-    Ok(CostAnswer { parts, left_out })
+    Ok(CostAnswer { parts, left_out, ..Default::default() })
 }
 
 /// The cost of one run, by a key or else by task and by step.
@@ -149,11 +151,6 @@ impl SpentLedger {
             if from.is_some_and(|from| charge.at < from) {
                 continue;
             }
-            let task = known.state.tasks.get(charge.task.index());
-            let task = match task.filter(|task| task.parent.is_some()) {
-                Some(task) => redactor.redact(task.name()).into_owned(),
-                None => "(the run itself)".to_owned(),
-            };
             let config = configs.at(charge.attempt);
             let of = known.state.tasks.get(charge.task.index());
             let agent = config.and_then(|config| agent_of(config, of, charge.step, charge.lane));
@@ -163,7 +160,7 @@ impl SpentLedger {
                 at: charge.at,
                 sum: charge.sum,
                 run: known.run.id.clone(),
-                task,
+                task: known.task_label(charge.task, &redactor),
                 step: charge.step.word(),
                 agent: mode.to_owned(),
                 model: model.unwrap_or_else(|| "not configured".to_owned()),
@@ -208,11 +205,24 @@ impl SpentItem {
 }
 
 /// One table of costs with its total.
+#[derive(Clone, Debug, Serialize)]
 pub struct CostTable {
+    #[serde(rename = "of")]
     pub title: String,
     pub by: CostKey,
-    pub rows: Vec<(String, Sum)>,
+    pub rows: Vec<CostRow>,
+    #[serde(serialize_with = "figures")]
     pub total: Sum,
+}
+
+/// One row of a table of costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct CostRow {
+    #[serde(flatten, serialize_with = "figures")]
+    pub sum: Sum,
+    /// The key of the table, which names the field, and the row's value of it.
+    #[serde(flatten, serialize_with = "as_field")]
+    pub key: (CostKey, String),
 }
 
 impl CostTable {
@@ -238,57 +248,63 @@ impl CostTable {
                 rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.bill.usd));
             }
         }
+        let rows = rows.into_iter().map(|(key, sum)| CostRow { sum, key: (by, key) }).collect();
         CostTable { title: title.to_owned(), by, rows, total }
-    }
-
-    fn to_json(&self) -> Value {
-        let rows = self.rows.iter().map(|(key, sum)| {
-            let mut row = sum_object(sum);
-            row[self.by.word()] = json!(key);
-            row
-        });
-        json!({
-            "of": self.title,
-            "by": self.by.word(),
-            "rows": rows.collect::<Vec<_>>(),
-            "total": sum_object(&self.total),
-        })
     }
 }
 
-/// Costs in as many tables as were asked for.
-#[derive(Default)]
+/// Costs in as many tables as were asked for, as `cost --json` prints them.
+#[derive(Clone, Debug, Serialize)]
 pub struct CostAnswer {
+    /// The time zone of days.
+    days: &'static str,
     pub parts: Vec<CostTable>,
     /// The number of runs that were too much to read.
+    #[serde(rename = "runs_left_out")]
     pub left_out: usize,
 }
 
-impl CostAnswer {
-    /// The object `cost --json` prints.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "days": "UTC",
-            "parts": self.parts.iter().map(CostTable::to_json).collect::<Vec<_>>(),
-            "runs_left_out": self.left_out,
-        })
+impl Default for CostAnswer {
+    fn default() -> CostAnswer {
+        CostAnswer { days: "UTC", parts: Vec::new(), left_out: 0 }
     }
 }
 
-/// A sum as JSON: null where nothing is known; `…_complete` says whether all of it is.
-pub fn sum_object(sum: &Sum) -> Value {
+/// A sum in JSON: null where nothing is known; `…_complete` says whether all of it is.
+#[derive(Serialize)]
+struct CostFigures {
+    cost_usd: Option<f64>,
+    cost_complete: bool,
+    tokens_in: Option<u64>,
+    tokens_out: Option<u64>,
+    tokens_cached: Option<u64>,
+    tokens_complete: bool,
+    attempts: u32,
+    attempts_of_unknown_cost: u32,
+}
+
+/// Serializes a sum as its figures.
+pub(super) fn figures<S: Serializer>(sum: &Sum, serializer: S) -> Result<S::Ok, S::Error> {
     let bill = &sum.bill;
     let tokens = |number: u64| (!sum.are_tokens_dark()).then_some(number);
-    json!({
-        "cost_usd": (!sum.is_cost_dark()).then(|| bill.usd.usd()),
-        "cost_complete": sum.cost_unknown == 0,
-        "tokens_in": tokens(bill.tokens_in),
-        "tokens_out": tokens(bill.tokens_out),
-        "tokens_cached": (bill.cached > 0).then_some(bill.cached),
-        "tokens_complete": sum.tokens_unknown == 0,
-        "attempts": sum.attempts,
-        "attempts_of_unknown_cost": sum.cost_unknown,
-    })
+    let figures = CostFigures {
+        cost_usd: (!sum.is_cost_dark()).then(|| bill.usd.usd()),
+        cost_complete: sum.cost_unknown == 0,
+        tokens_in: tokens(bill.tokens_in),
+        tokens_out: tokens(bill.tokens_out),
+        tokens_cached: (bill.cached > 0).then_some(bill.cached),
+        tokens_complete: sum.tokens_unknown == 0,
+        attempts: sum.attempts,
+        attempts_of_unknown_cost: sum.cost_unknown,
+    };
+    figures.serialize(serializer)
+}
+
+fn as_field<S: Serializer>(
+    (key, value): &(CostKey, String),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([(key.word(), value)])
 }
 
 #[cfg(test)]
@@ -304,9 +320,10 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_never_told_as_nothing() {
-        assert_eq!(sum_object(&sum(0, 2, 2))["cost_usd"], Value::Null);
-        assert_eq!(sum_object(&sum(500_000, 2, 1))["cost_usd"], 0.5);
-        assert_eq!(sum_object(&sum(500_000, 2, 1))["cost_complete"], false);
+        let told = |sum| figures(&sum, serde_json::value::Serializer).unwrap();
+        assert_eq!(told(sum(0, 2, 2))["cost_usd"], serde_json::Value::Null);
+        assert_eq!(told(sum(500_000, 2, 1))["cost_usd"], 0.5);
+        assert_eq!(told(sum(500_000, 2, 1))["cost_complete"], false);
     }
 
     #[test]
@@ -324,7 +341,7 @@ mod tests {
         let spent = SpentLedger { items, left_out: 0 };
         let keys = |by| {
             let table = CostTable::of("all", by, &spent);
-            table.rows.into_iter().map(|(key, sum)| (key, sum.bill.usd.0)).collect::<Vec<_>>()
+            table.rows.into_iter().map(|row| (row.key.1, row.sum.bill.usd.0)).collect::<Vec<_>>()
         };
         assert_eq!(keys(CostKey::Step), [("REVIEW".to_owned(), 7), ("BUILD".to_owned(), 6)]);
         assert_eq!(

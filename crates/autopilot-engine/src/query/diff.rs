@@ -5,7 +5,7 @@ use crate::place::StatePaths;
 use autopilot_core::state::Task;
 use autopilot_host::checkout;
 use autopilot_host::git::{GitCommand, GitError, Oid};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -60,23 +60,37 @@ impl TreeChange {
     }
 
     /// The changed files with their line counts; a binary file has none.
-    pub fn counted(&self) -> Result<Value, QueryError> {
+    pub fn counted(&self) -> Result<CountedChange, QueryError> {
         let (from, to) = (self.from.as_str(), self.to.as_str());
         let git = self.git().args(["--no-renames", "--numstat", "-z", from, to, "--"]);
         let out = git.ok().map_err(GitError::from)?;
         let text = String::from_utf8_lossy(&out);
-        let files: Vec<Value> = text.split('\0').filter_map(file).collect();
-        Ok(json!({ "from": from, "to": to, "files": files }))
+        let files = text.split('\0').filter_map(file).collect();
+        Ok(CountedChange { from: from.to_owned(), to: to.to_owned(), files })
     }
 }
 
-fn file(line: &str) -> Option<Value> {
+/// The size of a change, as `diff --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct CountedChange {
+    pub from: String,
+    pub to: String,
+    pub files: Vec<CountedFile>,
+}
+
+/// A changed file with its line counts; a binary file has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CountedFile {
+    pub path: String,
+    pub insertions: Option<u64>,
+    pub deletions: Option<u64>,
+}
+
+fn file(line: &str) -> Option<CountedFile> {
     let mut parts = line.splitn(3, '\t');
-    let (insertions, deletions, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let count = |text: &str| text.parse::<u64>().ok();
-    Some(json!({
-        "path": path, "insertions": count(insertions), "deletions": count(deletions),
-    }))
+    let mut count = || parts.next().map(|text| text.parse().ok());
+    let (insertions, deletions) = (count()?, count()?);
+    Some(CountedFile { path: parts.next()?.to_owned(), insertions, deletions })
 }
 
 /// The change of a task so far, at most `bytes_max` of it.
@@ -151,8 +165,8 @@ mod tests {
     #[test]
     fn lines_of_a_binary_file_are_not_counted() {
         let told = |line| file(line).unwrap();
-        assert_eq!(told("3\t1\ta b.rs")["insertions"], 3);
-        assert_eq!(told("-\t-\tlogo.png")["deletions"], Value::Null);
+        assert_eq!(told("3\t1\ta b.rs").insertions, Some(3));
+        assert_eq!(told("-\t-\tlogo.png").deletions, None);
         assert!(file("").is_none());
     }
 }

@@ -5,12 +5,13 @@ mod name;
 pub use name::LogName;
 
 use super::{KnownRun, QueryError, RunArchive};
+use crate::feed::GrowthWatch;
 use crate::job::{EVENTS, Metadata};
 use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_core::id::Time;
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -56,24 +57,21 @@ impl LogSelection {
         raw: bool,
     ) -> Result<LogSelection, QueryError> {
         let place = &archive.place;
-        match (task, stream) {
-            (None, None | Some(LogStream::Controller)) => Ok(LogSelection::controller(place, None)),
-            (None, Some(_)) => {
-                let known = archive.run(None)?;
-                Ok(LogSelection::steps(place, &known, None, stream, raw))
-            }
-            (Some(task), stream) => {
+        if task.is_none() && stream.is_none() {
+            return Ok(LogSelection::controller(place, None));
+        }
+        let (known, name) = match task {
+            None => (archive.run(None)?, None),
+            Some(task) => {
                 let (known, id) = archive.task(task)?;
                 let name = known.state.task(id).name().to_owned();
-                Ok(match stream {
-                    Some(LogStream::Controller) => LogSelection::controller(place, Some(name)),
-                    None
-                    | Some(LogStream::Builder | LogStream::Reviewer | LogStream::Validation) => {
-                        LogSelection::steps(place, &known, Some(name), stream, raw)
-                    }
-                })
+                (known, Some(name))
             }
-        }
+        };
+        Ok(match stream {
+            Some(LogStream::Controller) => LogSelection::controller(place, name),
+            Some(_) | None => LogSelection::steps(place, &known, name, stream, raw),
+        })
     }
 
     /// The controller's log, or the lines of it that mention a task.
@@ -92,6 +90,13 @@ impl LogSelection {
         let recorded = RecordedRun::open(&place.views(), &known.run.id).ok().filter(|_| !raw);
         let steps = Some(Steps { task, stream, since, recorded });
         LogSelection { logs: place.views().join("logs"), steps, about: None }
+    }
+
+    /// A watch of the directories in which files are selected.
+    pub fn growth(&self) -> GrowthWatch {
+        let events = self.steps.as_ref().and_then(|steps| steps.recorded.as_ref());
+        let dirs = events.map(|run| run.path.as_path()).into_iter().chain([self.logs.as_path()]);
+        GrowthWatch::of(dirs)
     }
 
     /// Each file with its heading, oldest first.
@@ -120,23 +125,41 @@ impl LogSelection {
     }
 }
 
-/// The selected files as JSON.
-pub fn list(selection: &LogSelection) -> Value {
+/// The selected files, as `logs --json` prints them.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogList {
+    pub logs: Vec<ListedLog>,
+}
+
+/// One log file; the controller's log belongs to no task.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedLog {
+    pub path: String,
+    pub bytes: u64,
+    pub stream: String,
+    pub task: Option<String>,
+    pub step: Option<&'static str>,
+    pub attempt: Option<String>,
+    pub is_errors: bool,
+}
+
+/// Lists the selected files.
+pub fn list(selection: &LogSelection) -> LogList {
     let one = |path: Utf8PathBuf| {
         let file = path.file_name()?;
         let name = LogName::parse(file);
-        Some(json!({
-            "path": format!(".autopilot/logs/{file}"),
-            "bytes": path.metadata().ok()?.len(),
-            "stream": name.as_ref().map_or("controller", |name| name.stream.as_str()),
-            "task": name.as_ref().map(|name| &name.task),
-            "step": name.as_ref().map(|name| name.step.word()),
-            "attempt": name.as_ref().map(|name| name.attempt.to_string()),
-            "is_errors": name.as_ref().is_some_and(|name| name.is_errors),
-        }))
+        Some(ListedLog {
+            path: format!(".autopilot/logs/{file}"),
+            bytes: path.metadata().ok()?.len(),
+            step: name.as_ref().map(|name| name.step.word()),
+            attempt: name.as_ref().map(|name| name.attempt.to_string()),
+            is_errors: name.as_ref().is_some_and(|name| name.is_errors),
+            stream: name.as_ref().map_or("controller", |name| &name.stream).to_owned(),
+            task: name.map(|name| name.task),
+        })
     };
     let files = selection.files().into_iter();
-    json!({ "logs": files.filter_map(|(path, _)| one(path)).collect::<Vec<_>>() })
+    LogList { logs: files.filter_map(|(path, _)| one(path)).collect() }
 }
 
 /// The events file of each agent's log, by the log's file name.

@@ -58,7 +58,7 @@ impl RunRow {
             mode: known.run.mode.clone(),
             title,
             state: known.word(),
-            live: matches!(known.standing(), Standing::Live { .. }),
+            live: known.is_live(),
             started_at: Time(known.run.created_at_ms).rfc3339(),
             last_transition_at: run.moved_at.rfc3339(),
             duration: run.active_ms as f64 / 1000.0,

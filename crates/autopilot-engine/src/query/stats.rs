@@ -5,7 +5,7 @@ mod figure;
 pub use figure::{FigureSummary, Figures};
 
 use super::runs::begun_since;
-use super::{KnownRun, QueryError, RunArchive, Standing};
+use super::{KnownRun, QueryError, RunArchive};
 use crate::store;
 use autopilot_core::event::{Event, Outcome};
 use autopilot_core::id::{Micros, Time};
@@ -13,6 +13,7 @@ use autopilot_core::state::Task;
 use autopilot_core::step::Step;
 use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ const RUNS_USUAL: usize = 1_000;
 pub const RECORDS_MAX: u64 = 500_000;
 /// Records read from the journal at a time.
 const READ_MAX: usize = 4_096;
+const SECOND_MS: f64 = 1e3;
+const DOLLAR_MICROS: f64 = 1e6;
 
 /// Statistics over the newest runs, at most `runs_max`, started since a time.
 pub fn stats(
@@ -150,48 +153,73 @@ impl RunStats {
         shares
     }
 
-    /// The object `runs --stats --json` prints.
-    pub fn to_json(&self) -> Value {
-        let seconds = |ms: f64| json!(ms / 1000.0);
-        let dollars = |micros: f64| json!(micros / 1e6);
-        let steps: Map<String, Value> = self
-            .shares()
-            .into_iter()
-            .map(|(step, tried, share)| {
-                let known = json!({
-                    "attempts": tried.attempts,
-                    "duration": tried.ms as f64 / 1000.0,
-                    "share": share,
-                });
-                (step.word().to_owned(), known)
-            })
-            .collect();
-        json!({
-            "since": self.oldest.map(Time::rfc3339),
-            "runs": { "total": self.runs.values().sum::<usize>(), "by_state": self.runs },
-            "tasks": { "total": self.tasks.values().sum::<usize>(), "by_status": self.tasks },
-            "cost_usd": self.cost.usd(),
-            "broken_attempts": self.broken,
-            "interruptions": self.lost,
-            "waited_for_quota": self.waited_ms as f64 / 1000.0,
-            "iterations_per_task": self.rounds.object(|number| json!(number)),
-            "duration_per_task": self.task_ms.object(seconds),
-            "cost_usd_per_task": self.task_cost.object(dollars),
-            "duration_per_run": self.run_ms.object(seconds),
-            "cost_usd_per_run": self.run_cost.object(dollars),
-            "steps": steps,
-            "runs_left_out": self.left_out,
-            "older_runs_exist": self.more_runs || self.left_out > 0,
-        })
+    /// The figures as `runs --stats --json` prints them.
+    pub fn figures(&self) -> StatsFigures<'_> {
+        let share = |(step, tried, share): (Step, &StepShare, f64)| {
+            let duration = seconds(tried.ms);
+            let known = json!({ "attempts": tried.attempts, "duration": duration, "share": share });
+            (step.word().to_owned(), known)
+        };
+        StatsFigures {
+            since: self.oldest.map(Time::rfc3339),
+            runs: RunCounts { total: self.runs.values().sum(), by_state: &self.runs },
+            tasks: TaskCounts { total: self.tasks.values().sum(), by_status: &self.tasks },
+            cost_usd: self.cost.usd(),
+            broken_attempts: self.broken,
+            interruptions: self.lost,
+            waited_for_quota: seconds(self.waited_ms),
+            iterations_per_task: self.rounds.summary(1.0),
+            duration_per_task: self.task_ms.summary(SECOND_MS),
+            cost_usd_per_task: self.task_cost.summary(DOLLAR_MICROS),
+            duration_per_run: self.run_ms.summary(SECOND_MS),
+            cost_usd_per_run: self.run_cost.summary(DOLLAR_MICROS),
+            steps: self.shares().into_iter().map(share).collect(),
+            runs_left_out: self.left_out,
+            older_runs_exist: self.more_runs || self.left_out > 0,
+        }
     }
+}
+
+/// The statistics over many runs, in seconds and dollars.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatsFigures<'a> {
+    pub since: Option<String>,
+    pub runs: RunCounts<'a>,
+    pub tasks: TaskCounts<'a>,
+    pub cost_usd: f64,
+    pub broken_attempts: usize,
+    pub interruptions: usize,
+    pub waited_for_quota: f64,
+    pub iterations_per_task: Option<FigureSummary>,
+    pub duration_per_task: Option<FigureSummary>,
+    pub cost_usd_per_task: Option<FigureSummary>,
+    pub duration_per_run: Option<FigureSummary>,
+    pub cost_usd_per_run: Option<FigureSummary>,
+    /// The attempts, time and share of each step, longest first.
+    pub steps: Map<String, Value>,
+    pub runs_left_out: usize,
+    pub older_runs_exist: bool,
+}
+
+/// The number of runs, in all and by how they stand.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunCounts<'a> {
+    pub total: usize,
+    pub by_state: &'a BTreeMap<&'static str, usize>,
+}
+
+/// The number of tasks, in all and by how they stand.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskCounts<'a> {
+    pub total: usize,
+    pub by_status: &'a BTreeMap<&'static str, usize>,
+}
+
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / SECOND_MS
 }
 
 /// The outcome of a run as a person would call it.
 fn outcome(known: &KnownRun) -> &'static str {
-    match known.standing() {
-        Standing::Live { .. } => "RUNNING",
-        Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
-            known.word()
-        }
-    }
+    if known.is_live() { "RUNNING" } else { known.word() }
 }

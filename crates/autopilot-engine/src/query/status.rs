@@ -1,35 +1,57 @@
-//! Where a run stands, as the object `status --json` prints.
+//! Where a run stands.
 
-use super::{KnownRun, Standing};
+use super::KnownRun;
 use crate::views::state_object;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The object of `state.json` with the run's cost.
-pub fn status_object(state: &State, redactor: &Redactor) -> Value {
-    let mut object = state_object(state, redactor);
-    if let Value::Object(fields) = &mut object {
-        fields.insert("cost_usd".to_owned(), json!(state.run.spent.usd.usd()));
-        fields.insert("cost_complete".to_owned(), json!(!state.run.spent.unpriced));
-    }
-    object
+/// Where a run stands, as `status --json` and the commands that work on a run print it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunStatus {
+    /// The object of `state.json`.
+    #[serde(flatten)]
+    pub state: Value,
+    pub cost_usd: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_complete: Option<bool>,
+    /// The last answer to whether the goal is met, after work on the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Value>,
+    /// The page that was written about the run after work on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_path: Option<String>,
+    /// The process that works on the run, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<Option<i32>>,
 }
 
-/// The status of a run with the process that works on it, if there is one.
-pub fn known_status(told: Option<&KnownRun>, redactor: &Redactor) -> Value {
-    let Some(told) = told else {
-        return json!({
-            "run_id": null, "current_state": null, "tasks": [], "cost_usd": 0.0, "pid": null,
-        });
-    };
-    let mut object = status_object(&told.state, redactor);
-    if let Value::Object(fields) = &mut object {
-        let pid = match told.standing() {
-            Standing::Live { pid } => Some(pid),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => None,
-        };
-        fields.insert("pid".to_owned(), json!(pid));
+impl RunStatus {
+    /// The status of a run, whoever works on it.
+    pub fn of(state: &State, redactor: &Redactor) -> RunStatus {
+        RunStatus {
+            state: state_object(state, redactor),
+            cost_usd: state.run.spent.usd.usd(),
+            cost_complete: Some(!state.run.spent.unpriced),
+            completion: None,
+            report_path: None,
+            pid: None,
+        }
     }
-    object
+
+    /// The status of a run with the process that works on it, if there is one.
+    pub fn known(told: Option<&KnownRun>, redactor: &Redactor) -> RunStatus {
+        let Some(told) = told else {
+            let nothing = json!({ "run_id": null, "current_state": null, "tasks": [] });
+            let none = RunStatus::of(&State::default(), redactor);
+            return RunStatus { state: nothing, cost_complete: None, pid: Some(None), ..none };
+        };
+        RunStatus { pid: Some(told.pid()), ..RunStatus::of(&told.state, redactor) }
+    }
+
+    /// The title of the run, redacted.
+    pub fn title(&self) -> &str {
+        self.state["title"].as_str().unwrap_or_default()
+    }
 }

@@ -86,6 +86,7 @@ fn reopened_tasks(intent: &Intent, state: &State) -> BTreeSet<TaskId> {
         Ask::Retry { task } | Ask::Continue { task, .. } => state.named(task).map(|task| task.id),
         Ask::Halt { .. }
         | Ask::Resume
+        | Ask::Unpause
         | Ask::Skip { .. }
         | Ask::Approve { .. }
         | Ask::Reject { .. }

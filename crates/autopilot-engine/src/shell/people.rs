@@ -6,10 +6,12 @@
 
 use super::{Shell, ShellError, now};
 use crate::flag::Flag;
-use crate::inbox::{self, InboxAnswer, InboxMessage, InboxRequest, LimitChange, ReplyAddress};
+use crate::inbox::{
+    self, InboxAnswer, InboxFailure, InboxMessage, InboxRequest, LimitChange, ReplyAddress,
+};
 use crate::job;
 use crate::place::StatePaths;
-use autopilot_agents::AgentMessage;
+use autopilot_agents::{AgentMessage, Deaf};
 use autopilot_core::decide::rehearse;
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::TaskId;
@@ -28,6 +30,8 @@ pub(super) struct Ears {
     /// `None` where the kernel can't report arrivals, so that the inbox is polled.
     arrivals: Option<Arrivals>,
     answers: Vec<(u64, ReplyAddress, InboxAnswer)>,
+    /// Whether a pause file was seen: only the pause that it asked for ends when it is gone.
+    saw_pause_file: bool,
 }
 
 impl Ears {
@@ -71,11 +75,11 @@ impl Shell {
     pub(super) fn hear_inbox(&mut self) -> Result<(), ShellError> {
         for (reply_to, message) in inbox::take(&self.place) {
             let request = match message {
-                Ok(message) if message.run == self.run => Ok(message.request),
-                Ok(InboxMessage { run, .. }) => {
-                    Err(format!("this process works on run {}, not on {run}", self.run))
+                Ok(InboxMessage { run: Some(asked), .. }) if asked != self.run => {
+                    Err(InboxFailure::OtherRun { own: self.run.clone(), asked })
                 }
-                Err(why) => Err(why),
+                Ok(message) => Ok(message.request),
+                Err(failure) => Err(failure),
             };
             match request {
                 Ok(InboxRequest::Asks { limits, asks }) => {
@@ -88,7 +92,7 @@ impl Shell {
                 Ok(InboxRequest::Interrupt { task }) => {
                     self.tell_agent(reply_to, task, AgentMessage::Interrupt);
                 }
-                Err(why) => self.answer_when_durable(reply_to, InboxAnswer::Failed { why }),
+                Err(failure) => self.answer_when_durable(reply_to, InboxAnswer::Failed(failure)),
             }
         }
         self.give_answers();
@@ -98,8 +102,7 @@ impl Shell {
     /// Carries out all of the asks, or none.
     fn asked(&mut self, limits: &LimitChange, asks: Vec<Ask>) -> Result<InboxAnswer, ShellError> {
         if let Some(text) = &self.journal_failed {
-            let why = format!("the journal can't be written: {text}");
-            return Ok(InboxAnswer::Failed { why });
+            return Ok(unwritable(text));
         }
         let ahead = self.pilot.ahead();
         let asks: Vec<Ask> = limits.ask(&ahead.run.limits).into_iter().chain(asks).collect();
@@ -132,9 +135,7 @@ impl Shell {
         let is_due = |at: u64| at <= seq || failed.is_some();
         for (at, reply_to, answer) in self.ears.answers.extract_if(.., |(at, ..)| is_due(*at)) {
             let answer = match failed.filter(|_| at > seq) {
-                Some(text) => {
-                    InboxAnswer::Failed { why: format!("the journal can't be written: {text}") }
-                }
+                Some(text) => unwritable(text),
                 None => answer,
             };
             // A sender whose answer can't be written gives up by itself.
@@ -155,11 +156,11 @@ impl Shell {
         tokio::spawn(async move {
             let heard = match voice {
                 Some(voice) => say(voice, wish).await,
-                None => Err(format!("no agent is working on {task}")),
+                None => Err(InboxFailure::NoAgent { task }),
             };
             let answer = match heard {
                 Ok(()) => InboxAnswer::Done { text: "sent to the agent".to_owned() },
-                Err(why) => InboxAnswer::Failed { why },
+                Err(failure) => InboxAnswer::Failed(failure),
             };
             // A sender whose answer can't be written gives up by itself.
             let _asker_gives_up = tokio::task::spawn_blocking(move || reply_to.send(&answer)).await;
@@ -167,14 +168,14 @@ impl Shell {
     }
 
     pub(super) fn look_at_flags(&mut self) -> Result<(), ShellError> {
-        let halt = self.pilot.ahead().run.halt.clone();
         if Flag::Stop.raised(&self.place).is_some() {
             let now = Flag::Stop.is_urgent(&self.place);
             self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Stop, now }))?;
         } else if Flag::Pause.raised(&self.place).is_some() {
+            self.ears.saw_pause_file = true;
             self.hear(Input::Asked(Ask::Halt { why: HaltWhy::Pause, now: false }))?;
-        } else if self.wait.paused && halt.is_some_and(|halt| halt.why == HaltWhy::Pause) {
-            self.hear(Input::Asked(Ask::Resume))?;
+        } else if self.wait.paused && std::mem::take(&mut self.ears.saw_pause_file) {
+            self.hear(Input::Asked(Ask::Unpause))?;
         }
         if let Some(path) = Flag::SkipReview.raised(&self.place) {
             let by = path.to_string();
@@ -201,15 +202,19 @@ impl Shell {
     }
 }
 
+fn unwritable(error: impl ToString) -> InboxAnswer {
+    InboxAnswer::Failed(InboxFailure::Journal { error: error.to_string() })
+}
+
 /// Passes a message to a job and waits for its agent's answer.
-async fn say(voice: mpsc::Sender<job::Spoken>, wish: AgentMessage) -> Result<(), String> {
+async fn say(voice: mpsc::Sender<job::Spoken>, wish: AgentMessage) -> Result<(), InboxFailure> {
     let (heard, answer) = oneshot::channel();
-    let busy = "it already has too many unread messages";
-    voice.try_send(job::Spoken { wish, heard }).map_err(|_full| busy.to_owned())?;
+    let sent = voice.try_send(job::Spoken { wish, heard });
+    sent.map_err(|_full| InboxFailure::Deaf(Deaf::Full))?;
     // A step without an agent never answers.
     match tokio::time::timeout(HEARING_MAX, answer).await {
-        Ok(Ok(answer)) => answer.map_err(|deaf| deaf.to_string()),
-        Ok(Err(_)) => Err("its turn is over".to_owned()),
-        Err(_) => Err("no agent takes messages at this step".to_owned()),
+        Ok(Ok(answer)) => answer.map_err(InboxFailure::Deaf),
+        Ok(Err(_)) => Err(InboxFailure::Deaf(Deaf::Over)),
+        Err(_) => Err(InboxFailure::NoListener),
     }
 }

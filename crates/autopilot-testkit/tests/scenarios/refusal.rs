@@ -133,6 +133,6 @@ fn a_stop_and_a_resume_are_heard_once() {
     refused(
         "task a\n resume during build; stop during build; stop during build; resume",
         "a done — run done",
-        &["the run is not stopped", "the run is already over or stopped"],
+        &["the run is not stopped", "the run is already stopping or over"],
     );
 }

@@ -41,7 +41,7 @@ pub fn approve(global: &Global, args: &Approve) -> super::Done {
     }
     let edited = match engine::ask(&place, &LimitChange::default(), &[asked])? {
         AskReply::Unattended(state) => edit(&place, &state)?,
-        AskReply::Answered { text, .. } => return Err(CommandFailure::failed(text)),
+        AskReply::Answered(answer) => return Err(CommandFailure::failed(answer.text)),
     };
     let opened = work::reopen(global, &place, false)?;
     work::work(global, opened, approving(edited), args.wait)
@@ -145,9 +145,7 @@ fn write(file: &Utf8PathBuf, text: &str) -> Result<(), CommandFailure> {
 
 /// Opens the person's own editor in their terminal.
 fn open(file: &Utf8PathBuf) -> Result<(), CommandFailure> {
-    let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
-    let editor = editor.ok().filter(|editor| !editor.trim().is_empty());
-    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let editor = work::editor().unwrap_or_else(|| "vi".to_owned());
     let status = autopilot_host::editor::open(&editor, file.as_std_path())
         .or_failed(format!("cannot start the editor `{editor}`"))?;
     if status.success() {

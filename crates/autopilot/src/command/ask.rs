@@ -1,13 +1,12 @@
 //! Requests to a run. The process that works on the run answers; if there is none, this process
 //! resumes the run with the request.
 
-use super::work;
+use super::{answer, work};
 use crate::cli::Global;
 use crate::exit::{CommandFailure, ExitKind};
-use crate::terminal;
 use autopilot_core::decide::{Hindrance, Refusal};
 use autopilot_core::input::Ask;
-use autopilot_engine::ask::{AskError, AskReply, ask};
+use autopilot_engine::ask::{AskError, AskReply, ProcessAnswer, ask};
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
@@ -23,12 +22,8 @@ pub fn say(
     wait: bool,
 ) -> super::Done {
     match ask(place, &limits, std::slice::from_ref(&asked))? {
-        AskReply::Answered { text, changed } => {
-            match global.json {
-                true => terminal::json(&json!({ "changed": changed, "answer": text })),
-                false => terminal::say(&text),
-            }
-            super::done()
+        AskReply::Answered(ProcessAnswer { text, changed }) => {
+            answer(global, json!({ "changed": changed, "answer": text }), |_| text)
         }
         AskReply::Unattended(_) => {
             let opened = work::reopen(global, place, true)?;
@@ -45,11 +40,17 @@ impl From<AskError> for CommandFailure {
             AskError::NoRun => QueryError::NoRunYet.into(),
             AskError::Refused(refusal) => refusal.into(),
             AskError::Workspace(error) => error.into(),
-            AskError::Inbox(_) | AskError::Failed { .. } => CommandFailure::failed(error),
+            AskError::Inbox(_)
+            | AskError::NoProcess { .. }
+            | AskError::Failed(_)
+            | AskError::Unreadable { .. }
+            | AskError::Flag { .. } => CommandFailure::failed(error),
             AskError::Elsewhere { .. } => {
                 CommandFailure::failed(error).hint("wait for it, or `autopilot stop` it first")
             }
-            AskError::Silent { .. } | AskError::Ended { .. } => {
+            AskError::Silent { is_taken: false, .. } => CommandFailure::failed(error)
+                .hint("nothing was changed; `autopilot status` shows where the run stands"),
+            AskError::Silent { is_taken: true, .. } | AskError::Ended { .. } => {
                 CommandFailure::failed(error).hint("`autopilot status` shows where the run stands")
             }
         }

@@ -8,20 +8,21 @@ use autopilot_agents::{AgentEvent, listens};
 use autopilot_core::config::Mode;
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Stage;
-use autopilot_core::state::{Status, Task};
+use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Role;
 use autopilot_engine::ask;
+use autopilot_engine::feed::{FeedItem, FeedNews, GrowthWatch, Subscription};
 use autopilot_engine::inbox::InboxRequest;
-use autopilot_engine::job::{EVENTS, Metadata};
-use autopilot_engine::query::{KnownRun, RunArchive, Standing};
+use autopilot_engine::job::{EVENTS, Metadata, execs_of};
+use autopilot_engine::place::StatePaths;
+use autopilot_engine::query::log::read_from;
+use autopilot_engine::query::{KnownRun, QueryError, RunArchive};
 use autopilot_engine::recorded::{RecordedExec, RecordedRun};
 use autopilot_view as view;
 use camino::{Utf8Path, Utf8PathBuf};
-use std::io::{BufRead, Read, Seek, SeekFrom};
-use std::sync::mpsc;
+use std::io::BufRead;
 use std::time::Duration;
 
-const POLL: Duration = Duration::from_millis(200);
 /// How much of the conversation so far is shown, from its end.
 const EARLIER_BYTES_MAX: u64 = 64 * 1024;
 
@@ -37,9 +38,9 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
     }
     let task = watched.task.clone();
     if args.interrupt {
-        tell(&past, &watched.run, InboxRequest::Interrupt { task })?;
+        tell(&past.place, &watched.run, InboxRequest::Interrupt { task })?;
         terminal::say(
-            "it was asked to stop what it does; what becomes of the step is up to the run",
+            "the agent was asked to end its turn; the run decides what becomes of the step",
         );
         return super::done();
     }
@@ -49,19 +50,19 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
                 "say something: autopilot attach TASK --message \"text\"",
             ));
         }
-        tell(&past, &watched.run, InboxRequest::Tell { task, text: message.clone() })?;
-        terminal::say("it was told");
+        tell(&past.place, &watched.run, InboxRequest::Tell { task, text: message.clone() })?;
+        terminal::say("the message was delivered");
         return super::done();
     }
-    terminal::note(&format!("watching {task}; Ctrl-C leaves it working"));
+    terminal::note(&format!("watching {task}; Ctrl-C stops watching and leaves the agent at work"));
     watched.watch(global, &past)
 }
 
 /// Sends a request to the agent's process.
-fn tell(past: &RunArchive, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
-    ask::tell(&past.place, run, request).map_err(|error| {
+fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
+    ask::tell(place, run, request).map_err(|error| {
         CommandFailure::failed(error)
-            .context("it was not told")
+            .context("the message was not delivered")
             .hint("`autopilot status` shows what works on it now")
     })
 }
@@ -89,18 +90,16 @@ impl WatchedTask {
     }
 
     fn must_be_live(&self, past: &RunArchive) -> Result<(), CommandFailure> {
-        let told = self.told(past)?;
-        match told.standing() {
-            Standing::Live { .. } => Ok(()),
-            Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => {
-                Err(CommandFailure::usage(format!("no process works on run {} now", self.run))
-                    .hint(format!(
-                        "`autopilot logs {0}` has what was said, `autopilot sessions` the \
-                         conversations that can be resumed",
-                        self.task
-                    )))
-            }
+        if self.told(past)?.is_live() {
+            return Ok(());
         }
+        Err(CommandFailure::usage(format!("no process works on run {} now", self.run)).hint(
+            format!(
+                "`autopilot logs {}` has what was said, `autopilot sessions` the conversations \
+                 that can be resumed",
+                self.task
+            ),
+        ))
     }
 
     /// Why the run itself has no agent to watch, neither now nor at its next step.
@@ -126,35 +125,57 @@ impl WatchedTask {
     }
 
     fn watch(&self, global: &Global, past: &RunArchive) -> super::Done {
-        let typed = typed_lines();
+        self.pass_on_typed_lines(&past.place);
+        let mut told = self.told(past)?;
+        let mut subscription = past.follow(&told)?;
         let mut reader = ExecReader::default();
+        let mut growth = GrowthWatch::of([past.place.state.as_path(), &self.execs()]);
         loop {
-            // The state is read before the log, so that the log's last lines are not missed.
-            let told = self.told(past)?;
-            let is_over = !matches!(told.standing(), Standing::Live { .. })
+            // The records are read before the log, so that the log's last lines are not missed.
+            let is_live = caught_up(&mut subscription, &mut told.state)?;
+            let is_over = !is_live
                 || self.state(&told).is_none_or(Task::is_settled)
                 || self.nobody(&told).is_some();
             reader.look(global, (&self.views, &self.run), &self.task);
             if is_over {
-                return self.last_word(&told);
+                return self.last_word(&told, is_live);
             }
-            for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
-                let words = InboxRequest::Tell { task: self.task.clone(), text: line };
-                match tell(past, &self.run, words) {
-                    Ok(()) => terminal::note("it was told"),
+            growth.add(&self.execs());
+            reader
+                .path
+                .as_deref()
+                .and_then(Utf8Path::parent)
+                .into_iter()
+                .for_each(|dir| growth.add(dir));
+            growth.wait(growth.every());
+        }
+    }
+
+    /// The directory of the run's questions to agents.
+    fn execs(&self) -> Utf8PathBuf {
+        self.views.join(execs_of(&self.run))
+    }
+
+    /// Sends each line from the keyboard or a pipe to the agent. The end of the input does not end
+    /// the watching.
+    fn pass_on_typed_lines(&self, place: &StatePaths) {
+        let (place, run, task) = (place.clone(), self.run.clone(), self.task.clone());
+        std::thread::spawn(move || {
+            let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+            for text in lines.filter(|line| !line.trim().is_empty()) {
+                match tell(&place, &run, InboxRequest::Tell { task: task.clone(), text }) {
+                    Ok(()) => terminal::note("the message was delivered"),
                     Err(failure) => terminal::error(&failure.message()),
                 }
             }
-            std::thread::sleep(POLL);
-        }
+        });
     }
 
     fn state<'a>(&self, told: &'a KnownRun) -> Option<&'a Task> {
         if self.task == "run" { told.state.root() } else { told.state.named(&self.task) }
     }
 
-    fn last_word(&self, told: &KnownRun) -> super::Done {
-        let is_live = matches!(told.standing(), Standing::Live { .. });
+    fn last_word(&self, told: &KnownRun, is_live: bool) -> super::Done {
         if let Some(nobody) = self.nobody(told).filter(|_| is_live) {
             terminal::say(&nobody);
             return super::done();
@@ -174,18 +195,16 @@ impl WatchedTask {
     }
 }
 
-/// Lines from the keyboard or a pipe. The end of the input does not end the watching.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if sender.send(line).is_err() {
-                return;
-            }
+/// Applies the records that are there; returns whether a process still works on the run.
+fn caught_up(subscription: &mut Subscription, state: &mut State) -> Result<bool, CommandFailure> {
+    loop {
+        match subscription.take(Duration::ZERO).map_err(QueryError::from)? {
+            FeedNews::Item(FeedItem::Record(record)) => state.apply_record(&record),
+            FeedNews::Item(_) => {}
+            FeedNews::Quiet => return Ok(true),
+            FeedNews::Ended => return Ok(false),
         }
-    });
-    receiver
+    }
 }
 
 /// Follows the newest question of a task to its agent, then each later one.
@@ -212,9 +231,9 @@ impl ExecReader {
             if !global.json {
                 let agent = metadata(&exec).agent;
                 let ears = if Mode::of(&agent).is_some_and(listens) {
-                    "a line you type is said to it"
+                    "each line you type is sent to it"
                 } else {
-                    "it can't be spoken to while it works"
+                    "it can't receive messages while it works"
                 };
                 terminal::note(&format!("--- {} ({agent}: {ears})", exec.name));
             }
@@ -229,14 +248,8 @@ impl ExecReader {
 
     fn print(&mut self, global: &Global) {
         let Some(path) = &self.path else { return };
-        let Ok(mut file) = std::fs::File::open(path) else { return };
-        let mut text = Vec::new();
-        let read =
-            file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_to_end(&mut text));
-        if read.is_err() {
-            return;
-        }
-        self.offset += text.len() as u64;
+        let Ok((from, text)) = read_from(path, self.offset) else { return };
+        self.offset = from + text.len() as u64;
         self.rest.push_str(&String::from_utf8_lossy(&text));
         while let Some(end) = self.rest.find('\n') {
             let line: String = self.rest.drain(..=end).collect();

@@ -3,13 +3,15 @@
 /// Costs as text.
 pub mod sum;
 
-use super::runs::since;
-use super::{Done, done, past};
+use super::runs::{none, since};
+use super::{Done, answer, past};
 use crate::cli::{Cost, CostBy, Global};
 use crate::terminal;
 use autopilot_engine::clock::now;
 use autopilot_engine::query::QueryError;
-use autopilot_engine::query::cost::{self as query, CostAnswer, CostKey, CostTable, RECORDS_MAX};
+use autopilot_engine::query::cost::{
+    self as query, CostAnswer, CostKey, CostRow, CostTable, RECORDS_MAX,
+};
 use autopilot_host::escape::one_line;
 use autopilot_view::cost::Sum;
 
@@ -19,12 +21,7 @@ pub fn cost(global: &Global, args: &Cost) -> Done {
     let from = args.since.as_deref().map(|text| since(text, now)).transpose()?;
     let Some(archive) = past::open(global)?.1 else { return nothing(global, args) };
     let said = query::cost(&archive, args.run.as_deref(), args.by.map(key), from, now)?;
-    if global.json {
-        terminal::json(&said.to_json());
-    } else {
-        terminal::say(text(&said).trim_end());
-    }
-    done()
+    answer(global, said, text)
 }
 
 /// The answer for a repository without runs; asking for a certain run is an error.
@@ -32,12 +29,7 @@ fn nothing(global: &Global, args: &Cost) -> Done {
     if args.run.is_some() {
         return Err(QueryError::NoRunYet.into());
     }
-    if global.json {
-        terminal::json(&CostAnswer::default().to_json());
-    } else {
-        terminal::say("no runs yet; `autopilot run tasks/<name>.md` begins one");
-    }
-    done()
+    answer(global, CostAnswer::default(), |_| none(None).to_owned())
 }
 
 fn key(by: CostBy) -> CostKey {
@@ -70,18 +62,15 @@ fn table(part: &CostTable) -> String {
         text.push_str("  nothing was asked of an agent\n");
         return text;
     }
-    let heading = [word, "cost", "in", "cached", "out", "attempts"].map(str::to_owned);
-    let row = |(key, sum): &(String, Sum)| {
+    let heading = [word, "cost", "in", "cached", "out", "attempts"];
+    let row = |key: &str, sum: &Sum| {
         let mut row = vec![one_line(key).into_owned()];
         row.extend(sum::cells(sum));
         row
     };
-    let mut table = vec![heading.to_vec()];
-    table.extend(part.rows.iter().map(row));
-    if part.rows.len() > 1 {
-        table.push(row(&("total".to_owned(), part.total)));
-    }
-    for line in terminal::table(&table).lines() {
+    let total = (part.rows.len() > 1).then(|| row("total", &part.total));
+    let rows = part.rows.iter().map(|CostRow { key: (_, key), sum }| row(key, sum));
+    for line in terminal::table(&heading, rows.chain(total)).lines() {
         text.push_str(&format!("  {line}\n"));
     }
     text

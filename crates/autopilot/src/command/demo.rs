@@ -1,7 +1,7 @@
 //! `autopilot demo`: a whole run on a small project in a temporary folder, explained as it happens.
 //! The agents are scripted; everything else is real: git, processes, tests, and a `kill -9`.
 
-use crate::cli::{Demo, Global};
+use crate::cli::Global;
 use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_core::event::Event;
@@ -40,10 +40,10 @@ builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script:
 planner: { mode: script, script: agents.yml }\n";
 
 /// Plays the demo and removes its folder, unless `--keep` is given.
-pub fn demo(global: &Global, args: &Demo) -> super::Done {
+pub fn demo(global: &Global, keep: bool) -> super::Done {
     let (temp, root) = super::work::temporary_folder("autopilot-demo-")?;
     let shown = play(global, &root);
-    if args.keep {
+    if keep {
         let kept = temp.keep();
         terminal::say(&format!("\nkept: {}", kept.display()));
     }

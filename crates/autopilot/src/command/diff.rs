@@ -1,20 +1,20 @@
 //! `autopilot diff`: the changes of a run or a task.
 
 use super::{Done, done, past};
-use crate::cli::{Diff, Global};
+use crate::cli::Global;
 use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::query::diff::{ChangeForm, TreeChange, change_of};
 use std::ops::ControlFlow;
 
 /// Prints the changes.
-pub fn diff(global: &Global, args: &Diff) -> Done {
-    let change = change_of(&past::must(global)?, args.id.as_deref())?;
+pub fn diff(global: &Global, id: Option<&str>, stat: bool) -> Done {
+    let change = change_of(&past::must(global)?, id)?;
     if global.json {
         terminal::json(&change.counted()?);
         return done();
     }
-    print(&change, if args.stat { ChangeForm::Stat } else { ChangeForm::Patch })?;
+    print(&change, if stat { ChangeForm::Stat } else { ChangeForm::Patch })?;
     done()
 }
 

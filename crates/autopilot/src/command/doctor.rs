@@ -23,8 +23,7 @@ pub fn doctor(global: &Global) -> Done {
     let findings = look_around(global);
     let worst = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
     if global.json {
-        let objects: Vec<_> = findings.iter().map(DoctorFinding::object).collect();
-        terminal::json(&json!({ "ok": worst != Level::Missing, "checks": objects }));
+        terminal::json(&json!({ "ok": worst != Level::Missing, "checks": findings }));
     } else {
         for finding in &findings {
             terminal::say(&finding.text());

@@ -1,17 +1,16 @@
 //! `autopilot gc`: frees disk space. Work that no ref holds is rescued before its slot is removed.
 
 use super::ground::{self, Ground};
-use super::{Done, done, place};
+use super::{Done, answer, place};
 use crate::cli::{Gc, Global};
 use crate::exit::{CommandFailure, OrFailed};
-use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::Slots;
 use autopilot_host::git::salvage::{self, DropRule};
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::json;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
@@ -19,7 +18,9 @@ use std::time::SystemTime;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Something that can be removed, and its size.
+#[derive(Serialize)]
 struct GcItem {
+    #[serde(serialize_with = "as_word")]
     what: What,
     path: Utf8PathBuf,
     bytes: u64,
@@ -56,16 +57,17 @@ impl What {
     }
 }
 
+fn as_word<S: Serializer>(what: &What, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(what.word())
+}
+
 /// Removes what is not needed, or lists it with `--dry-run`.
 pub fn gc(global: &Global, args: &Gc) -> Done {
     let (place, has_journal) = place(global)?;
     if place.state.as_str().is_empty() || !place.state.join("hub.git").is_dir() {
-        if global.json {
-            terminal::json(&GcReport { dry_run: args.dry_run, ..GcReport::default() }.object());
-        } else {
-            terminal::say("nothing to remove: no run was begun in this repository yet");
-        }
-        return done();
+        let nothing = GcReport { dry_run: args.dry_run, ..GcReport::default() };
+        let text = "nothing to remove: no run was started in this repository yet";
+        return answer(global, nothing, |_| text.to_owned());
     }
     let ground = ground::open(&place)?;
     let (unfinished, open) = match has_journal {
@@ -100,13 +102,9 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
         Some(days) => old_salvage(&ground, days, args.dry_run)?,
         None => Vec::new(),
     };
-    let report = GcReport { items, rescued, dropped, unfinished, dry_run: args.dry_run };
-    if global.json {
-        terminal::json(&report.object())
-    } else {
-        terminal::say(&report.text())
-    }
-    done()
+    let bytes = items.iter().map(|item| item.bytes).sum();
+    let report = GcReport { dry_run: args.dry_run, items, rescued, dropped, unfinished, bytes };
+    answer(global, report, GcReport::text)
 }
 
 fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
@@ -176,20 +174,20 @@ fn bytes_below(root: &Utf8Path) -> u64 {
     bytes
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct GcReport {
+    dry_run: bool,
+    #[serde(rename = "removed")]
     items: Vec<GcItem>,
     rescued: Vec<String>,
+    #[serde(rename = "salvage_dropped")]
     dropped: Vec<String>,
+    #[serde(rename = "slots_kept_for")]
     unfinished: Option<String>,
-    dry_run: bool,
+    bytes: u64,
 }
 
 impl GcReport {
-    fn bytes(&self) -> u64 {
-        self.items.iter().map(|item| item.bytes).sum()
-    }
-
     fn text(&self) -> String {
         let verb = if self.dry_run { "would remove" } else { "removed" };
         let mut lines = Vec::new();
@@ -202,21 +200,8 @@ impl GcReport {
         if let Some(run) = &self.unfinished {
             lines.push(format!("kept the slots and sessions of run {run}, which is not over"));
         }
-        lines.push(format!("{verb} {} in total", size(self.bytes())));
+        lines.push(format!("{verb} {} in total", size(self.bytes)));
         lines.join("\n")
-    }
-
-    fn object(&self) -> serde_json::Value {
-        json!({
-            "dry_run": self.dry_run,
-            "removed": self.items.iter().map(|item| {
-                json!({ "what": item.what.word(), "path": item.path, "bytes": item.bytes })
-            }).collect::<Vec<_>>(),
-            "rescued": self.rescued,
-            "salvage_dropped": self.dropped,
-            "slots_kept_for": self.unfinished,
-            "bytes": self.bytes(),
-        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! `autopilot goal "…"`: works in iterations until the goal is met.
 
-use super::run;
-use crate::cli::{Global, GoalArgs, LimitArgs, RunArgs};
+use super::run::{self, OrderedRun};
+use super::work;
+use crate::cli::{Global, GoalArgs, LimitArgs, PlanArgs};
 use crate::exit::CommandFailure;
 use autopilot_core::config::Options;
 use autopilot_core::flow::Flow;
@@ -15,7 +16,7 @@ pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
     let text = args.text.trim();
     if text.is_empty() {
         return Err(CommandFailure::usage("the goal is empty")
-            .hint("say what is to be reached: autopilot goal \"Fix the login\""));
+            .hint("say what to achieve: autopilot goal \"Fix the login\""));
     }
     if text.len() > GOAL_BYTES_MAX {
         return Err(CommandFailure::usage(format!(
@@ -23,21 +24,13 @@ pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
         ))
         .hint("write a plan, and work on it with `autopilot run plan.md`"));
     }
-    let run = RunArgs {
-        push: args.push,
-        fresh: args.fresh,
-        allow_red_base: args.allow_red_base,
-        dry_run: args.dry_run,
-        wait: args.wait,
-        limits: LimitArgs {
-            max_iterations: args.max_iterations,
-            max_usd: args.max_usd,
-            max_wall: args.max_wall.clone(),
-            max_workers: args.concurrency,
-            ..LimitArgs::default()
-        },
-        ..RunArgs::default()
-    };
+    let limits = work::limits(&LimitArgs {
+        max_iterations: args.max_iterations,
+        max_usd: args.max_usd,
+        max_wall: args.max_wall.clone(),
+        max_workers: args.concurrency,
+        ..LimitArgs::default()
+    })?;
     let source = WorkSource::Text { flow, text: text.to_owned() };
     let options = Options {
         adapter: args.adapter.clone(),
@@ -45,5 +38,6 @@ pub fn goal(global: &Global, flow: Flow, args: &GoalArgs) -> super::Done {
         r#unsafe: args.is_unsafe,
         out: args.out.as_ref().map(ToString::to_string),
     };
-    run::begin(global, source, &run, args.fail_fast, options)
+    let ordered = OrderedRun { source, limits, fail_fast: args.fail_fast, options };
+    run::begin(global, ordered, &args.start, &PlanArgs::default())
 }

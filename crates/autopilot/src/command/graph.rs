@@ -1,6 +1,6 @@
 //! `autopilot graph`: draws the tasks of a run or a plan with their dependencies.
 
-use super::{Done, done, past, place};
+use super::{Done, done, past, place, work};
 use crate::cli::{Global, GraphArgs as Asked, GraphFormat};
 use crate::exit::CommandFailure;
 use crate::terminal;
@@ -111,8 +111,7 @@ fn config(global: &Global) -> Result<Config, CommandFailure> {
     {
         return Ok(workspace::read_config(&place)?.0);
     }
-    let usual = Config::parse("commands: { tests: \"true\" }");
-    usual.map(|(config, _)| config).map_err(CommandFailure::config)
+    work::usual_config()
 }
 
 fn drawn(graph: &GraphPicture, format: GraphFormat, args: &Asked) -> String {

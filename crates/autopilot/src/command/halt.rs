@@ -1,9 +1,10 @@
-//! `autopilot stop`, `pause` and `unpause`: by flag files, which work from anywhere and survive a
-//! crash.
+//! `autopilot stop`, `pause` and `unpause`: the process that works on the run answers. If it can't,
+//! a flag file, which works from anywhere and survives a crash, holds the request.
 
-use crate::cli::{Global, StopArgs};
-use crate::exit::{CommandFailure, OrFailed};
-use crate::terminal;
+use super::{Done, answer};
+use crate::cli::Global;
+use crate::exit::CommandFailure;
+use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest, ProcessAnswer};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
@@ -11,63 +12,72 @@ use camino::Utf8Path;
 use serde_json::json;
 
 /// Stops the process that works on the run.
-pub fn stop(global: &Global, args: &StopArgs) -> super::Done {
+pub fn stop(global: &Global, now: bool) -> Done {
     let (place, _) = super::place(global)?;
-    let Some(holder) = workspace::holder(&place) else {
-        if global.json {
-            terminal::json(
-                &json!({ "stopping": false, "pid": null, "now": args.now, "path": null }),
-            );
-            return super::done();
-        }
-        terminal::say("no run is under way; nothing was changed");
-        return super::done();
+    let request = if now { HaltRequest::StopNow } else { HaltRequest::Stop };
+    let reply = ask::halt(&place, request)?;
+    let (pid, path, changed) = match &reply {
+        HaltReply::NoProcess => (None, None, false),
+        HaltReply::Answered { pid, answer } => (Some(pid), None, answer.changed),
+        HaltReply::Left { pid, path, .. } => (Some(pid), Some(path), true),
     };
-    let path = Flag::Stop.raise(&place, args.now).or_failed(cannot_change(Flag::Stop))?;
-    let pid = holder.process.pid;
-    if global.json {
-        let path = in_repository(&path, &place);
-        terminal::json(&json!({ "stopping": true, "pid": pid, "now": args.now, "path": path }));
-        return super::done();
-    }
-    let how = if args.now { "stops now" } else { "stops at the next step boundary" };
-    terminal::say(&format!("the run of process {pid} {how} ({path})"));
-    super::done()
+    let told = json!({
+        "stopping": pid.is_some(),
+        "pid": pid,
+        "now": now,
+        "path": path.map(|path| in_repository(path, &place)),
+        "changed": changed,
+        "answer": reply.to_string(),
+    });
+    answer(global, told, |_| reply.to_string())
 }
 
 /// Pauses the run before its next step.
-pub fn pause(global: &Global) -> super::Done {
+pub fn pause(global: &Global) -> Done {
     let (place, _) = super::place(global)?;
-    let path = Flag::Pause.raise(&place, false).or_failed(cannot_change(Flag::Pause))?;
-    if global.json {
-        terminal::json(&json!({ "paused": true, "path": in_repository(&path, &place) }));
-        return super::done();
-    }
-    terminal::say(&format!(
-        "paused before the next step ({path}); `autopilot unpause` removes the pause"
-    ));
-    super::done()
+    let reply = ask::halt(&place, HaltRequest::Pause)?;
+    let (path, changed) = match &reply {
+        HaltReply::NoProcess => {
+            let raised = Flag::Pause.raise(&place, false);
+            let cannot = |source| AskError::Flag { flag: Flag::Pause, source };
+            (Some(raised.map_err(cannot)?), true)
+        }
+        HaltReply::Answered { answer, .. } => (None, answer.changed),
+        HaltReply::Left { path, .. } => (Some(path.clone()), true),
+    };
+    let text = match (&reply, &path) {
+        (HaltReply::NoProcess, Some(path)) => format!("paused before the next step ({path})"),
+        _ => reply.to_string(),
+    };
+    let path = path.map(|path| in_repository(&path, &place));
+    let told = json!({ "paused": true, "path": path, "changed": changed, "answer": text });
+    answer(global, told, |_| match changed {
+        true => format!("{text}; `autopilot unpause` cancels the pause"),
+        false => text,
+    })
 }
 
-/// Removes the pause.
-pub fn unpause(global: &Global) -> super::Done {
+/// Cancels the pause.
+pub fn unpause(global: &Global) -> Done {
     let (place, known) = super::place(global)?;
-    let gone = Flag::Pause.lower(&place).or_failed(cannot_change(Flag::Pause))?;
+    let (removed, reply) = ask::unpause(&place)?;
     let rests = known && workspace::holder(&place).is_none() && has_unfinished(&place)?;
-    if global.json {
-        let gone: Vec<String> = gone.iter().map(|path| in_repository(path, &place)).collect();
-        terminal::json(&json!({ "paused": false, "removed": gone, "resumable": rests }));
-        return super::done();
-    }
-    if gone.is_empty() {
-        terminal::say("there was no pause");
-    } else {
-        terminal::say("the pause was removed");
-    }
-    if rests {
-        terminal::say("continue with `autopilot resume`");
-    }
-    super::done()
+    let (text, changed) = match reply {
+        _ if !removed.is_empty() => ("the pause was removed".to_owned(), true),
+        Some(ProcessAnswer { text, changed }) => (text, changed),
+        None => ("there was no pause".to_owned(), false),
+    };
+    let told = json!({
+        "paused": false,
+        "removed": removed.iter().map(|path| in_repository(path, &place)).collect::<Vec<_>>(),
+        "resumable": rests,
+        "changed": changed,
+        "answer": text,
+    });
+    answer(global, told, |_| match rests {
+        true => format!("{text}\ncontinue with `autopilot resume`"),
+        false => text,
+    })
 }
 
 fn in_repository(path: &Utf8Path, place: &StatePaths) -> String {
@@ -77,8 +87,4 @@ fn in_repository(path: &Utf8Path, place: &StatePaths) -> String {
 fn has_unfinished(place: &StatePaths) -> Result<bool, CommandFailure> {
     let reader = workspace::reader(place)?;
     Ok(workspace::unfinished(&reader)?.is_some())
-}
-
-fn cannot_change(flag: Flag) -> String {
-    format!("cannot change {}", flag.file_name())
 }

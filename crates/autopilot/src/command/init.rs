@@ -6,12 +6,11 @@ mod skills;
 
 pub use look::base_branch;
 
-use super::{Done, done, equipment};
+use super::{Done, answer, equipment, work};
 use crate::cli::{Global, Init};
 use crate::exit::{CommandFailure, OrFailed};
-use crate::terminal;
 use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
-use autopilot_core::config::{Config, template};
+use autopilot_core::config::template;
 use autopilot_core::detect::{Detected, ProjectKind, Proposal, detect};
 use autopilot_core::task_file;
 use autopilot_engine::place::StatePaths;
@@ -50,15 +49,8 @@ pub fn init(global: &Global, args: &Init) -> Done {
         written,
         skills,
     };
-    if global.json {
-        terminal::json(&report.object());
-    } else {
-        terminal::say(&report.text());
-    }
-    match report.skills.as_ref().and_then(Skills::failure) {
-        Some(failure) => Err(failure),
-        None => done(),
-    }
+    let printed = answer(global, report.object(), |_| report.text());
+    report.skills.as_ref().and_then(Skills::failure).map_or(printed, Err)
 }
 
 struct InitReport {
@@ -156,9 +148,8 @@ fn faults(place: &StatePaths) -> Option<String> {
 /// Agents whose programs are missing; those of the defaults if the configuration is faulty.
 fn missing(place: &StatePaths) -> Vec<String> {
     let config = autopilot_engine::workspace::read_config(place).map(|(config, _)| config);
-    let usual = || Config::parse("commands: { tests: \"true\" }").ok().map(|(config, _)| config);
-    let Some(config) = config.ok().or_else(usual) else { return Vec::new() };
-    let found = equipment::agents(&config, &place.root);
+    let config = config.ok().or_else(|| work::usual_config().ok());
+    let found = config.map(|config| equipment::agents(&config, &place.root)).unwrap_or_default();
     found
         .into_iter()
         .filter_map(|agent| agent.missing().map(|why| format!("{}: {why}", agent.role)))
@@ -229,7 +220,7 @@ impl InitReport {
             "root": self.root,
             "written": self.written.new,
             "kept": self.written.kept,
-            "skills": self.skills.as_ref().map(Skills::object),
+            "skills": self.skills,
             "kinds": self.detected.kinds.iter().map(kind_word).collect::<Vec<_>>(),
             "commands": commands,
             "copy": self.detected.copy,
@@ -252,6 +243,7 @@ fn kind_word(kind: &ProjectKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autopilot_core::config::Config;
 
     #[test]
     fn the_base_branch_goes_into_a_configuration_that_parses() {

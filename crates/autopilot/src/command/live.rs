@@ -1,35 +1,38 @@
 //! The dashboard of a run: when it is shown, and what its keys do. Each key does what a command
-//! does, through the same files.
+//! does, by the same means.
 
 use super::past;
 use crate::cli::Global;
 use crate::terminal;
 use crate::terminal::lines::{PATIENCE, TerminalLines, clock};
 use crate::terminal::watching::Watching;
-use autopilot_core::decide::refusal;
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
-use autopilot_core::input::Ask;
 use autopilot_core::state::State;
+use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest};
+use autopilot_engine::cause::chain;
 use autopilot_engine::clock::now;
 use autopilot_engine::feed::{FeedItem, FeedNews, SightLevel, Subscription};
 use autopilot_engine::flag::Flag;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{diff, log};
 use autopilot_engine::run_process::OpenRun;
-use autopilot_engine::workspace;
 use autopilot_host::{escape, hand};
 use autopilot_tui::dashboard::{self, ScreenFeed};
 use autopilot_tui::screen::{Manner, Screen, Seat, TAIL_LINES_MAX};
 use autopilot_tui::show::{self, Hands};
 use autopilot_tui::tty;
 use camino::Utf8Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// The most bytes of a log that are shown.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 const DIFF_BYTES_MAX: usize = 4 << 20;
 const TAIL_BYTES_MAX: u64 = 8 * 1024;
 const SIGINT: i32 = 2;
+/// How long the screen waits for the answer to a key.
+const KEY_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Whether the dashboard is wanted: there is a terminal, and no option or variable is against it.
 pub fn is_wanted(global: &Global) -> bool {
@@ -113,6 +116,24 @@ impl OwnHands {
         OwnHands { place: place.clone() }
     }
 
+    /// Asks the process that works on the run, without keeping the screen waiting for long. The
+    /// request is carried on where that process is slow to answer.
+    fn asked(
+        &self,
+        ask: impl FnOnce(&StatePaths) -> Result<String, AskError> + Send + 'static,
+    ) -> String {
+        let (sender, answer) = mpsc::channel();
+        let place = self.place.clone();
+        std::thread::spawn(move || {
+            let _nobody_waits = sender.send(ask(&place));
+        });
+        match answer.recv_timeout(KEY_WAIT_MAX) {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => chain(&error),
+            Err(_slow) => "the run was asked; it has not answered yet".to_owned(),
+        }
+    }
+
     fn in_repository<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
         path.strip_prefix(&self.place.root).unwrap_or(path)
     }
@@ -124,30 +145,26 @@ impl Hands for OwnHands {
     }
 
     fn pause(&mut self, state: &State) -> String {
-        let is_raised = Flag::Pause.raised(&self.place).is_some();
-        let asked = Ask::Halt { why: HaltWhy::Pause, now: false };
-        if let Some(refusal) = refusal(state, &asked).filter(|_| !is_raised) {
-            return refusal.to_string();
+        let is_paused = state.run.halt.as_ref().is_some_and(|halt| halt.why == HaltWhy::Pause);
+        if !is_paused && Flag::Pause.raised(&self.place).is_none() {
+            return self.asked(|place| Ok(ask::halt(place, HaltRequest::Pause)?.to_string()));
         }
-        let said = if is_raised {
-            Flag::Pause.lower(&self.place).map(|_| "the pause is cancelled".to_owned())
-        } else {
-            Flag::Pause
-                .raise(&self.place, false)
-                .map(|_| "pause requested: the run pauses before its next step".to_owned())
-        };
-        said.unwrap_or_else(|error| format!("cannot change the pause: {error}"))
+        self.asked(|place| {
+            let (_, answer) = ask::unpause(place)?;
+            Ok(answer.map_or_else(|| "the pause is cancelled".to_owned(), |told| told.text))
+        })
     }
 
     fn stop(&mut self, now: bool) -> String {
-        if workspace::holder(&self.place).is_none() {
-            return "no run is active; nothing was changed".to_owned();
-        }
-        match Flag::Stop.raise(&self.place, now) {
-            Ok(_) if now => "stopping now; `autopilot resume` continues the run".to_owned(),
-            Ok(_) => "stopping after the current step; S to stop now".to_owned(),
-            Err(error) => format!("cannot stop the run: {error}"),
-        }
+        let (request, then) = match now {
+            true => (HaltRequest::StopNow, "`autopilot resume` continues it"),
+            false => (HaltRequest::Stop, "S stops it now"),
+        };
+        self.asked(move |place| {
+            let reply = ask::halt(place, request)?;
+            let is_heard = matches!(&reply, HaltReply::Answered { answer, .. } if answer.changed);
+            Ok(if is_heard { format!("{reply}; {then}") } else { reply.to_string() })
+        })
     }
 
     fn interrupt(&mut self) {

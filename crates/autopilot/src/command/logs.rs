@@ -5,13 +5,9 @@ use crate::cli::{self, Global, Logs};
 use crate::exit::CommandFailure;
 use crate::terminal::{self, lines};
 use autopilot_engine::job::EVENTS;
-use autopilot_engine::query::Standing;
 use autopilot_engine::query::log::{LogSelection, LogStream, list, read_from};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-const POLL: Duration = Duration::from_millis(250);
 
 /// Prints logs, and follows them with `--follow`.
 pub fn logs(global: &Global, args: &Logs) -> Done {
@@ -25,16 +21,18 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
         return done();
     }
     let mut printed = Printed::default();
+    let mut growth = wanted.growth();
     loop {
         // The state is read before the logs, so that their last lines are not missed.
         let over = !args.follow || !is_live(global)?;
         for (path, heading) in wanted.files() {
+            path.parent().into_iter().for_each(|dir| growth.add(dir));
             printed.print(&path, heading.as_deref(), args.tail, over, wanted.about.as_deref());
         }
         if over {
             return finish(&printed, &wanted);
         }
-        std::thread::sleep(POLL);
+        growth.wait(growth.every());
     }
 }
 
@@ -47,8 +45,7 @@ fn finish(printed: &Printed, wanted: &LogSelection) -> Done {
 
 fn is_live(global: &Global) -> Result<bool, CommandFailure> {
     let Some(archive) = past::open(global)?.1 else { return Ok(false) };
-    let newest = archive.newest()?;
-    Ok(newest.is_some_and(|known| matches!(known.standing(), Standing::Live { .. })))
+    Ok(archive.newest()?.is_some_and(|known| known.is_live()))
 }
 
 fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailure> {

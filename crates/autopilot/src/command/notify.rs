@@ -5,14 +5,14 @@ use autopilot_core::config::Notify;
 use autopilot_core::state::State;
 use autopilot_engine::cause::chain;
 use autopilot_engine::place::StatePaths;
+use autopilot_engine::query::status::RunStatus;
 use autopilot_host::notify::{self, NotifyError, NotifyMessage, NotifyWay};
 use autopilot_view::{ExitWord, run_word};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Sends the notifications. A failure is only printed and never fails the run.
-pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, told: &Value) {
+pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, told: &RunStatus) {
     if config.bell {
         terminal::bell();
     }
@@ -49,9 +49,9 @@ fn ways(config: &Notify) -> Vec<NotifyWay> {
     ways
 }
 
-fn message(state: &State, word: ExitWord, told: &Value) -> NotifyMessage {
+fn message(state: &State, word: ExitWord, told: &RunStatus) -> NotifyMessage {
     // This title is redacted; the state's own is not.
-    let title = told["title"].as_str().unwrap_or_default();
+    let title = told.title();
     let text = match word {
         ExitWord::Done => format!("{title} is done on {}", state.run.branch),
         ExitWord::Paused => format!("{title} rests and waits for you"),
@@ -59,5 +59,6 @@ fn message(state: &State, word: ExitWord, told: &Value) -> NotifyMessage {
             format!("{title} needs you")
         }
     };
-    NotifyMessage { title: format!("autopilot: {}", run_word(state)), text, json: told.to_string() }
+    let json = serde_json::to_string(told).unwrap_or_default();
+    NotifyMessage { title: format!("autopilot: {}", run_word(state)), text, json }
 }

@@ -5,8 +5,7 @@ use crate::cli::Global;
 use crate::exit::CommandFailure;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, RunArchive};
-use autopilot_engine::store::StoreError;
-use autopilot_journal::StorageTrouble;
+use autopilot_engine::workspace::WorkspaceError;
 
 /// Opens the runs of the repository; `None` if there has never been one.
 pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
@@ -46,16 +45,9 @@ impl From<QueryError> for CommandFailure {
                 let hint = help.clone();
                 CommandFailure::usage(error).hint(hint)
             }
-            QueryError::Store(StoreError::Journal(ref journal))
-                if journal.trouble() == Some(StorageTrouble::Damaged) =>
-            {
-                CommandFailure::failed(error)
-                    .hint("`autopilot recover --journal` saves what can be read of it")
-            }
+            QueryError::Store(error) => WorkspaceError::Store(error).into(),
             QueryError::Git(error) => error.into(),
-            QueryError::Kept(_) | QueryError::Store(_) | QueryError::Write(_) => {
-                CommandFailure::failed(error)
-            }
+            QueryError::Kept(_) | QueryError::Write(_) => CommandFailure::failed(error),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod journal;
 mod traces;
 
-use super::{Done, done, ground, place};
+use super::{Done, answer, ground, place};
 use crate::cli::{Global, Recover};
 use crate::exit::CommandFailure;
 use crate::terminal;
@@ -13,7 +13,8 @@ use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
 use autopilot_host::git::{GitCommand, GitError, PublishOutcome, salvage};
 use camino::Utf8PathBuf;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 const SALVAGE: &str = "refs/autopilot/salvage/";
 /// The most pieces that are listed, newest first, also with `--json`.
@@ -39,10 +40,14 @@ pub fn recover(global: &Global, args: &Recover) -> Done {
 }
 
 /// A piece of salvaged work.
+#[derive(Default, Serialize)]
 struct Piece {
     id: String,
     commit: String,
-    at: Time,
+    at: String,
+    size: String,
+    /// A branch that has the work too.
+    branch: Option<String>,
 }
 
 /// Lists the salvaged work, without a lock because a running engine only adds to it.
@@ -59,43 +64,33 @@ fn piece(line: &str) -> Option<Piece> {
     let mut words = line.splitn(3, ' ');
     let (commit, at, name) = (words.next()?, words.next()?, words.next()?);
     let id = name.strip_prefix(SALVAGE)?;
-    let at = Time(at.parse::<i64>().ok()?.saturating_mul(1000));
-    Some(Piece { id: id.to_owned(), commit: commit.to_owned(), at })
+    let at = Time(at.parse::<i64>().ok()?.saturating_mul(1000)).rfc3339();
+    Some(Piece { id: id.to_owned(), commit: commit.to_owned(), at, ..Piece::default() })
 }
 
 fn list(global: &Global, place: &StatePaths, hub: &Utf8PathBuf) -> Done {
-    let pieces = pieces(hub)?;
-    let mut rows = Vec::new();
-    for piece in pieces.iter().take(LISTED_MAX) {
-        rows.push((piece, size(hub, &piece.commit)?, branch_with(place, &piece.commit)?));
+    let mut listed = pieces(hub)?;
+    let more = listed.len().saturating_sub(LISTED_MAX);
+    listed.truncate(LISTED_MAX);
+    for piece in &mut listed {
+        piece.size = size(hub, &piece.commit)?;
+        piece.branch = branch_with(place, &piece.commit)?;
     }
-    if global.json {
-        let object = |(piece, size, branch): &(&Piece, String, Option<String>)| -> Value {
-            json!({
-                "id": piece.id, "commit": piece.commit, "at": piece.at.rfc3339(),
-                "size": size, "branch": branch,
-            })
-        };
-        terminal::json(&Value::Array(rows.iter().map(object).collect()));
-        return done();
+    answer(global, listed, |listed| table(listed, more))
+}
+
+fn table(pieces: &[Piece], more: usize) -> String {
+    if pieces.is_empty() {
+        return "no salvaged work".to_owned();
     }
-    if rows.is_empty() {
-        terminal::say("no salvaged work");
-        return done();
-    }
-    let heading = ["task/attempt", "when", "size", "also on"].map(str::to_owned).to_vec();
-    let row = |(piece, size, branch): &(&Piece, String, Option<String>)| {
-        let branch = branch.clone().unwrap_or_else(|| "no branch".to_owned());
-        vec![piece.id.clone(), piece.at.rfc3339(), size.clone(), branch]
+    let row = |piece: &Piece| {
+        let branch = piece.branch.clone().unwrap_or_else(|| "no branch".to_owned());
+        vec![piece.id.clone(), piece.at.clone(), piece.size.clone(), branch]
     };
-    let table: Vec<Vec<String>> = std::iter::once(heading).chain(rows.iter().map(row)).collect();
-    terminal::say(terminal::table(&table).trim_end());
-    let more = pieces.len().saturating_sub(LISTED_MAX);
-    if more > 0 {
-        terminal::say(&format!("… and {more} older ones"));
-    }
-    terminal::say("\n`autopilot recover <task>/<attempt>` brings one back as a branch");
-    done()
+    let heading = ["task/attempt", "when", "size", "also on"];
+    let table = terminal::table(&heading, pieces.iter().map(row));
+    let more = if more > 0 { format!("… and {more} older ones\n") } else { String::new() };
+    format!("{table}{more}\n`autopilot recover <task>/<attempt>` restores one as a branch")
 }
 
 /// The size of a change: `3 files changed, 10 insertions(+)`.
@@ -144,15 +139,13 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
             return Err(CommandFailure::failed(refusal));
         }
     };
-    if global.json {
-        terminal::json(&json!({ "id": id, "branch": branch, "commit": found.commit.to_string() }));
-        return done();
-    }
-    terminal::say(&format!("{id} {word} branch {branch}"));
-    terminal::say(&format!("  git show --stat {branch}"));
-    terminal::say(&format!("  git diff HEAD...{branch}"));
-    terminal::say(&format!("  git cherry-pick {branch}"));
-    done()
+    let told = json!({ "id": id, "branch": branch, "commit": found.commit.to_string() });
+    answer(global, told, |_| {
+        format!(
+            "{id} {word} branch {branch}\n  git show --stat {branch}\n  \
+             git diff HEAD...{branch}\n  git cherry-pick {branch}"
+        )
+    })
 }
 
 fn nothing(id: &str) -> CommandFailure {
@@ -167,7 +160,7 @@ mod tests {
     fn a_salvage_ref_names_task_and_attempt() {
         let found = piece("abc 1767268800 refs/autopilot/salvage/add-header/12.0").unwrap();
         assert_eq!(
-            (found.id.as_str(), found.at.rfc3339().as_str()),
+            (found.id.as_str(), found.at.as_str()),
             ("add-header/12.0", "2026-01-01T12:00:00Z")
         );
         assert!(piece("abc 1 refs/heads/x").is_none());

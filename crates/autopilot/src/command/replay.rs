@@ -11,7 +11,7 @@ use autopilot_core::event::HaltWhy;
 use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::host::EngineHost;
-use autopilot_engine::query::{RunArchive, Standing};
+use autopilot_engine::query::RunArchive;
 use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
 use autopilot_engine::run_process::{self, Intent, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
@@ -31,7 +31,7 @@ const DIFFERENT: u8 = 10;
 pub fn replay(global: &Global, args: &Replay) -> super::Done {
     let past = past::must(global)?;
     let told = past.run(args.run.as_deref())?;
-    if let Standing::Live { pid } = told.standing() {
+    if let Some(pid) = told.pid() {
         return Err(CommandFailure::failed(format!(
             "process {pid} still works on run {}",
             told.run.id

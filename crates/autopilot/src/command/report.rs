@@ -1,6 +1,6 @@
 //! `autopilot report`: writes a page about a whole run.
 
-use super::{Done, done, past};
+use super::{Done, answer, done, past};
 use crate::cli::{Global, ReportArgs};
 use crate::exit::CommandFailure;
 use crate::terminal;
@@ -26,7 +26,7 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
         return Err(CommandFailure::usage(
             "`--out -` prints the page, and `--json` prints an object",
         )
-        .hint("leave one of them out; `autopilot show --json` tells the run as data"));
+        .hint("leave one of them out; `autopilot show --json` prints the run as data"));
     }
     let archive = past::must(global)?;
     let known = archive.run(args.run.as_deref())?;
@@ -40,13 +40,9 @@ pub fn report(global: &Global, args: &ReportArgs) -> Done {
         None => report::write(&archive.place, &known.state, &text)
             .map_err(|error| CommandFailure::failed(error).hint("name another file with --out"))?,
     };
-    if global.json {
-        let path = camino::absolute_utf8(&path).unwrap_or(path);
-        terminal::json(&json!({ "run_id": known.run.id, "path": path, "bytes": text.len() }));
-    } else {
-        terminal::say(path.as_str());
-    }
-    done()
+    let whole = camino::absolute_utf8(&path).unwrap_or_else(|_| path.clone());
+    let told = json!({ "run_id": known.run.id, "path": whole, "bytes": text.len() });
+    answer(global, told, |_| path.into_string())
 }
 
 /// Writes the page at the end of a run that has a directory of its own. A failure is only noted,

@@ -1,7 +1,7 @@
 //! `autopilot run`: a task file, a plan, or a queue of task files.
 
 use super::work;
-use crate::cli::{Global, RunArgs};
+use crate::cli::{Global, PlanArgs, RunArgs, StartArgs};
 use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::config::{AgentConfig, Config, HumanGate, Mode, Options, Role};
@@ -14,6 +14,7 @@ use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::workflow_prompt;
 use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
+use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::job::{Kit, opening};
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::redaction;
@@ -31,18 +32,27 @@ const SKILL_FAULTS_MAX: usize = 10;
 /// Starts a run of files.
 pub fn run(global: &Global, args: &RunArgs) -> super::Done {
     let source = source(global, args)?;
-    begin(global, source, args, false, Options::default())
+    let limits = work::limits(&args.limits)?;
+    let ordered = OrderedRun { source, limits, fail_fast: false, options: Options::default() };
+    begin(global, ordered, &args.start, &args.plan)
 }
 
-/// Starts a run of what `source` names.
+/// The work of a run that is to be started, and how it is to be done.
+pub struct OrderedRun {
+    pub source: WorkSource,
+    pub limits: LimitChange,
+    pub fail_fast: bool,
+    pub options: Options,
+}
+
+/// Starts a run.
 pub fn begin(
     global: &Global,
-    mut source: WorkSource,
-    args: &RunArgs,
-    fail_fast: bool,
-    mut options: Options,
+    ordered: OrderedRun,
+    args: &StartArgs,
+    plan: &PlanArgs,
 ) -> super::Done {
-    let limits = work::limits(&args.limits)?;
+    let OrderedRun { mut source, limits, fail_fast, mut options } = ordered;
     // Nothing is written before the whole request is known to be valid.
     let (place, config) = work::configured(global)?;
     let config = with_options(&config, &options)?;
@@ -57,7 +67,7 @@ pub fn begin(
         terminal::note(&format!("warning: {path}: {warning}"));
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    refuse_what_only_plans_have(args, &tasks)?;
+    refuse_what_only_plans_have(plan, &tasks)?;
     begin::check_plan(&source, &tasks, &config)?;
     begin::check_agents(&config, &place, &path, tasks.flow)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
@@ -65,17 +75,17 @@ pub fn begin(
     let repo = workspace::examine(&global.repo, &config)?;
     let shelves = skills(&place, &repo, &config)?;
     begin::check_skills(&tasks, &shelves, &place.root)?;
-    if args.push || args.pr || config.github.enabled || config.github.open_pr {
+    if args.push || plan.pr || config.github.enabled || config.github.open_pr {
         refuse_unknown_remote(&repo, &config)?;
     }
-    if (args.pr || config.github.open_pr) && !args.dry_run {
+    if (plan.pr || config.github.open_pr) && !args.dry_run {
         refuse_unknown_forge(&repo, &config)?;
     }
     let request = RunRequest {
         source,
         push: args.push,
-        pr: args.pr,
-        hold_plan: args.plan_only || args.edit,
+        pr: plan.pr,
+        hold_plan: plan.plan_only || plan.edit,
         gates_plan: config.gates.human == HumanGate::Three,
         fail_fast,
         allow_red_base: args.allow_red_base,
@@ -97,11 +107,11 @@ pub fn begin(
     let opened = work::adopt(repo, config)?;
     let intent =
         Intent::Begin { tasks: Box::new(tasks), request: Box::new(request), fresh: args.fresh };
-    if args.edit {
+    if plan.edit {
         return super::approve::edit_then_work(global, opened, intent, args.wait);
     }
     let worked = work::until_rest(global, opened, intent, args.wait)?;
-    if args.plan_only && worked.waits_at(Step::ApprovePlan) {
+    if plan.plan_only && worked.waits_at(Step::ApprovePlan) {
         return worked.planned();
     }
     worked.tell()
@@ -181,7 +191,7 @@ fn source(global: &Global, args: &RunArgs) -> Result<WorkSource, CommandFailure>
     }
 }
 
-fn refuse_what_only_plans_have(args: &RunArgs, tasks: &Tasks) -> Result<(), CommandFailure> {
+fn refuse_what_only_plans_have(args: &PlanArgs, tasks: &Tasks) -> Result<(), CommandFailure> {
     let asked = [("--plan-only", args.plan_only), ("--edit", args.edit)];
     let is_plan = tasks.flow.row().input == FlowInput::PlanFile;
     match asked.iter().find(|(_, is_asked)| *is_asked && !is_plan) {

@@ -2,7 +2,7 @@
 
 mod stats;
 
-use super::{Done, done, past};
+use super::{Done, answer, past};
 use crate::cli::{Global, Runs};
 use crate::exit::CommandFailure;
 use crate::terminal;
@@ -11,12 +11,13 @@ use autopilot_core::id::Time;
 use autopilot_engine::clock::now;
 use autopilot_engine::query::runs::{self as query, RunRow};
 use autopilot_view as view;
-use serde_json::json;
 
 /// The number of runs that are listed by default.
 const LISTED: usize = 20;
 /// The most characters of a title, so that each row fits on a line.
 const TITLE_CHARS_MAX: usize = 48;
+const HEADING: [&str; 9] =
+    ["run", "flow", "state", "started", "worked", "cost", "tasks", "iterations", "title"];
 
 /// Prints the list or the statistics.
 pub fn runs(global: &Global, args: &Runs) -> Done {
@@ -29,24 +30,17 @@ pub fn runs(global: &Global, args: &Runs) -> Done {
         Some(archive) => query::runs(archive, args.number.unwrap_or(LISTED), since)?,
         None => Vec::new(),
     };
-    if global.json {
-        terminal::json(&json!(runs));
-    } else if runs.is_empty() {
-        terminal::say(none(since));
-    } else {
-        let heading =
-            ["run", "flow", "state", "started", "worked", "cost", "tasks", "iterations", "title"];
-        let heading = heading.map(str::to_owned).to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(heading).chain(runs.iter().map(row)).collect();
-        terminal::say(terminal::table(&rows).trim_end());
-    }
-    done()
+    answer(global, runs, |runs| match runs.is_empty() {
+        true => none(since).to_owned(),
+        false => terminal::table(&HEADING, runs.iter().map(row)),
+    })
 }
 
-fn none(since: Option<Time>) -> &'static str {
+/// The answer where there is no run.
+pub fn none(since: Option<Time>) -> &'static str {
     match since {
         Some(_) => "no runs since then",
-        None => "no runs yet; `autopilot run tasks/<name>.md` begins one",
+        None => "no runs yet; `autopilot run tasks/<name>.md` starts one",
     }
 }
 

@@ -3,7 +3,7 @@
 mod goal;
 
 use super::{Done, done, past};
-use crate::cli::{Global, Show};
+use crate::cli::Global;
 use crate::terminal;
 use autopilot_core::event::Outcome;
 use autopilot_core::state::Task;
@@ -15,8 +15,8 @@ use autopilot_view::{self as view, state_json};
 use std::fmt::Write;
 
 /// Prints the run or the task.
-pub fn show(global: &Global, args: &Show) -> Done {
-    let shown = query::show(&past::must(global)?, args.id.as_deref())?;
+pub fn show(global: &Global, id: Option<&str>) -> Done {
+    let shown = query::show(&past::must(global)?, id)?;
     if global.json {
         terminal::json(&shown.to_json());
     } else {
@@ -61,7 +61,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     };
     row("flow", run.flow.word());
     row("source", &run.source);
-    row("begun by", &run.started_by);
+    row("started by", &run.started_by);
     row("started", &run.started_at.rfc3339());
     row("branch", &format!("{} from {} at {}", run.branch, run.base_branch, short(&run.base)));
     row("worked", &view::duration(run.active_ms));

@@ -1,9 +1,8 @@
 //! `autopilot skills`: lists the skills that a task can ask for, where they are and who finds them.
 
-use super::{Done, done};
+use super::{Done, answer};
 use crate::cli::Global;
 use crate::exit::CommandFailure;
-use crate::terminal;
 use autopilot_core::config::{Config, Mode, Role};
 use autopilot_core::skill::{Owner, Shelf, Skill};
 use autopilot_engine::place::StatePaths;
@@ -20,12 +19,7 @@ pub fn skills(global: &Global) -> Done {
     let (place, _) = super::place(global)?;
     let config = workspace::read_config(&place).ok().map(|(config, _)| config);
     let shelf = found(&place, config.as_ref())?;
-    if global.json {
-        terminal::json(&object(&shelf));
-    } else {
-        terminal::say(text(&shelf).trim_end());
-    }
-    done()
+    answer(global, object(&shelf), |_| text(&shelf))
 }
 
 /// The skills at the commit a run would start from, and those of the user.

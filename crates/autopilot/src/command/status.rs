@@ -4,14 +4,14 @@
 mod watch;
 
 use super::{Done, done, past};
-use crate::cli::{Global, StatusArgs};
+use crate::cli::Global;
 use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
 use autopilot_engine::clock::now;
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::query::status::known_status;
+use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
@@ -25,20 +25,20 @@ const REFRESH: Duration = Duration::from_millis(250);
 const TASKS_SHOWN_MAX: usize = 60;
 
 /// Prints the status, after watching the run with `--watch`.
-pub fn status(global: &Global, args: &StatusArgs) -> Done {
+pub fn status(global: &Global, watch: bool) -> Done {
     let mut shown = String::new();
-    if args.watch && !global.json {
+    if watch && !global.json {
         watch::watch(global)?;
     }
     loop {
         let (place, archive) = past::open(global)?;
         let told = newest(archive.as_ref())?;
-        let is_live = told.as_ref().is_some_and(|t| matches!(t.standing(), Standing::Live { .. }));
+        let is_live = told.as_ref().is_some_and(KnownRun::is_live);
         let text = text(global, &place, archive.as_ref(), told.as_ref());
         if text != shown {
             terminal::say(&text);
         }
-        if !(args.watch && global.json && is_live) {
+        if !(watch && global.json && is_live) {
             return done();
         }
         shown = text;
@@ -57,7 +57,8 @@ fn text(
         (Some(_) | None, _) => Redactor::none(),
     };
     if global.json {
-        return serde_json::to_string_pretty(&known_status(told, &redactor)).unwrap_or_default();
+        let status = RunStatus::known(told, &redactor);
+        return serde_json::to_string_pretty(&status).unwrap_or_default();
     }
     let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
     told.map_or_else(|| none_yet(place), screen)
@@ -69,7 +70,7 @@ fn newest(past: Option<&RunArchive>) -> Result<Option<KnownRun>, CommandFailure>
 
 fn none_yet(place: &StatePaths) -> String {
     let next = if place.config().exists() {
-        "`autopilot run tasks/<name>.md` begins one"
+        "`autopilot run tasks/<name>.md` starts one"
     } else {
         "`autopilot init` sets the repository up"
     };
@@ -132,11 +133,8 @@ fn at_work(state: &State, now: Time) -> Vec<String> {
 
 fn tasks(state: &State) -> String {
     let heading = ["task", "status", "iteration", "time", "cost", "result"];
-    let heading = heading.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(heading)
-        .chain(view::leaves(state).take(TASKS_SHOWN_MAX).map(row))
-        .collect();
-    let mut text = terminal::table(&rows);
+    let rows = view::leaves(state).take(TASKS_SHOWN_MAX).map(row);
+    let mut text = terminal::table(&heading, rows);
     let more = view::leaves(state).count().saturating_sub(TASKS_SHOWN_MAX);
     if more > 0 {
         let _ = writeln!(text, "… and {more} more; `autopilot show` lists all");
@@ -178,20 +176,20 @@ fn go_on(told: &KnownRun) -> String {
         Standing::Live { .. } | Standing::Rests | Standing::Interrupted
             if view::awaited(&told.state).is_some() =>
         {
-            "go on with `autopilot approve` or `autopilot reject \"why\"`".to_owned()
+            "continue with `autopilot approve` or `autopilot reject \"why\"`".to_owned()
         }
         Standing::Live { pid } => {
-            format!("process {pid} works on it; `autopilot stop` ends it at the next step boundary")
+            format!("process {pid} works on it; `autopilot stop` stops it after the current steps")
         }
         Standing::Interrupted => {
             "interrupted: the process that worked on it is gone; nothing is lost, \
-             go on with `autopilot resume`"
+             continue with `autopilot resume`"
                 .to_owned()
         }
         Standing::Rests if told.state.run.halt.as_ref().is_some_and(view::says_how_to_continue) => {
             String::new()
         }
-        Standing::Rests => format!("go on with {}", view::money::continue_command(&told.state)),
+        Standing::Rests => format!("continue with {}", view::money::continue_command(&told.state)),
         Standing::Abandoned => {
             "given up for another run; `autopilot recover` lists its work".to_owned()
         }

@@ -9,6 +9,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::diff::diffstat;
+use autopilot_engine::query::status::RunStatus;
 use autopilot_host::escape::one_line;
 use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::{self as view, ExitWord};
@@ -20,13 +21,15 @@ const SAID_CHARS_MAX: usize = 300;
 const TASKS_TOLD_MAX: usize = 60;
 
 /// Prints the summary. `told` is the same as JSON, with facts that the state does not have.
-pub fn print(worked: &WorkedRun, told: &Value) {
+pub fn print(worked: &WorkedRun, told: &RunStatus) {
     let WorkedRun { state, repo, place, .. } = worked;
-    let title = told["title"].as_str().unwrap_or_default();
-    let mut text = format!("\n{}: {title}\n", view::run_word(state));
+    let mut text = format!("\n{}: {}\n", view::run_word(state), told.title());
     text.push_str(&task_lines(state));
     if let Some((iteration, most)) = view::iteration(state) {
-        text.push_str(&format!("iteration {iteration} of {most}{}\n", said(&told["completion"])));
+        text.push_str(&format!(
+            "iteration {iteration} of {most}{}\n",
+            said(told.completion.as_ref())
+        ));
     }
     text.push_str(&cost_lines(worked));
     text.push_str(&branch_lines(repo, state));
@@ -37,7 +40,7 @@ pub fn print(worked: &WorkedRun, told: &Value) {
             "proof: only that nothing more fails than on the base; on the result {what}\n"
         ));
     }
-    if let Some(report) = told["report_path"].as_str() {
+    if let Some(report) = &told.report_path {
         text.push_str(&format!("report: {report}\n"));
     }
     for note in notes(repo, state) {
@@ -90,7 +93,8 @@ fn worth_a_line(state: &State) -> (Vec<&Task>, usize) {
 }
 
 /// The last review of a goal, in a line.
-fn said(completion: &Value) -> String {
+fn said(completion: Option<&Value>) -> String {
+    let Some(completion) = completion else { return String::new() };
     let Some(is_done) = completion["done"].as_bool() else { return String::new() };
     let (word, why) = if is_done { ("done", "summary") } else { ("not done", "reason") };
     let why: String =
@@ -135,7 +139,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let mut notes: Vec<String> = base_moved(repo, state).into_iter().collect();
     let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
     let left_out = view::leaves(state).filter(|task| task.status == left_out);
-    notes.extend(left_out.map(|task| format!("{}: left out by a person", task.name())));
+    notes.extend(left_out.map(|task| format!("{}: skipped by a person", task.name())));
     let waivers = view::waivers(state).iter();
     notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
     for task in &state.tasks {
@@ -202,7 +206,7 @@ fn rests(state: &State) -> String {
             let then = match (awaited, halt) {
                 (Some(what), _) => format!("; a person has to approve {what}: `autopilot approve`"),
                 (None, Some(halt)) if view::says_how_to_continue(halt) => String::new(),
-                (None, _) => format!("; go on with {}", view::money::continue_command(state)),
+                (None, _) => format!("; continue with {}", view::money::continue_command(state)),
             };
             format!("rests: {why}{then}\n")
         }

@@ -5,7 +5,7 @@ mod list;
 mod new;
 
 use super::Done;
-use crate::cli::{Global, TaskArgs, TaskCommand};
+use crate::cli::{Global, TaskCommand};
 use crate::exit::CommandFailure;
 use autopilot_core::task_file::{self, ConfigFaults, Parsed};
 use autopilot_engine::begin::{self, QUEUE_MAX};
@@ -18,10 +18,10 @@ const DIR: &str = "tasks";
 const TEMPLATE: &str = "TEMPLATE.md";
 
 /// Runs the subcommand.
-pub fn task(global: &Global, args: &TaskArgs) -> Done {
-    match &args.command {
+pub fn task(global: &Global, command: &TaskCommand) -> Done {
+    match command {
         TaskCommand::New(args) => new::new(global, args),
-        TaskCommand::List(args) => list::list(global, args),
+        TaskCommand::List { dir } => list::list(global, dir.as_ref()),
         TaskCommand::Lint(args) => lint::lint(global, args),
     }
 }

@@ -3,10 +3,9 @@
 
 use super::ground::{self, Ground};
 use super::past;
-use super::{Done, done};
-use crate::cli::{Global, Undo};
+use super::{Done, answer};
+use crate::cli::Global;
 use crate::exit::CommandFailure;
-use crate::terminal;
 use autopilot_engine::query::{KnownRun, Standing};
 use autopilot_host::git::{
     ExpectedRef, GitCommand, GitError, Oid, UserRepo, ref_component, task_branch,
@@ -30,10 +29,10 @@ struct PublishedBranch {
 }
 
 /// Removes the branches of a run.
-pub fn undo(global: &Global, args: &Undo) -> Done {
+pub fn undo(global: &Global, run: Option<&str>) -> Done {
     let past = past::must(global)?;
-    let told = past.run(args.run.as_deref())?;
-    if let Standing::Live { pid } = told.standing() {
+    let told = past.run(run)?;
+    if let Some(pid) = told.pid() {
         let text = format!("run {} is live (process {pid}); its branches stay", told.run.id);
         return Err(CommandFailure::failed(text).hint("stop it first with `autopilot stop`"));
     }
@@ -48,8 +47,7 @@ pub fn undo(global: &Global, args: &Undo) -> Done {
         kept.push(keep(&ground, branch)?);
         remove(&ground.repo, branch)?;
     }
-    tell(global, &told, &branches, &kept);
-    done()
+    tell(global, &told, &branches, &kept)
 }
 
 fn published(ground: &Ground, told: &KnownRun) -> Result<Vec<PublishedBranch>, CommandFailure> {
@@ -171,24 +169,20 @@ fn remove(repo: &UserRepo, branch: &PublishedBranch) -> Result<(), CommandFailur
     Ok(())
 }
 
-fn tell(global: &Global, told: &KnownRun, branches: &[PublishedBranch], kept: &[String]) {
-    if global.json {
-        let gone = branches.iter().zip(kept).map(|(branch, kept)| {
-            json!({ "branch": branch.name, "commit": branch.tip.to_string(), "recover": kept })
-        });
-        terminal::json(&json!({ "run_id": told.run.id, "removed": gone.collect::<Vec<_>>() }));
-        return;
+fn tell(global: &Global, told: &KnownRun, branches: &[PublishedBranch], kept: &[String]) -> Done {
+    let mut text = String::new();
+    let mut removed = Vec::new();
+    for (PublishedBranch { name, tip, .. }, kept) in branches.iter().zip(kept) {
+        text.push_str(&format!("removed branch {name} (was {})\n", tip.short()));
+        text.push_str(&format!("  `autopilot recover {kept}` restores it\n"));
+        removed.push(json!({ "branch": name, "commit": tip.to_string(), "recover": kept }));
     }
     if branches.is_empty() {
-        terminal::say(&format!("run {} has no branch in this repository", told.run.id));
+        text = format!("run {} has no branch in this repository", told.run.id);
+    } else if told.standing() != Standing::Over {
+        text.push_str("the run is not over; `autopilot resume` would publish its branches again");
     }
-    for (branch, kept) in branches.iter().zip(kept) {
-        terminal::say(&format!("removed branch {} (was {})", branch.name, branch.tip.short()));
-        terminal::say(&format!("  `autopilot recover {kept}` brings it back"));
-    }
-    if told.standing() != Standing::Over && !branches.is_empty() {
-        terminal::say("the run is not over; `autopilot resume` would publish its branches again");
-    }
+    answer(global, json!({ "run_id": told.run.id, "removed": removed }), |_| text)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
-use autopilot_engine::query::status::status_object;
+use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
@@ -61,6 +61,12 @@ pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailur
         terminal::note(&format!("warning: {}: {warning}", place.config()));
     }
     Ok((place, config))
+}
+
+/// The configuration of a repository that has none.
+pub fn usual_config() -> Result<Config, CommandFailure> {
+    let usual = Config::parse("commands: { tests: \"true\" }");
+    usual.map(|(config, _)| config).map_err(CommandFailure::config)
 }
 
 /// Creates the state directory of the repository.
@@ -136,6 +142,12 @@ pub fn variables() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The person's editor, if one is set.
+pub fn editor() -> Option<String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    set("VISUAL").or_else(|| set("EDITOR"))
+}
+
 /// The name of the user who starts the run.
 pub fn started_by(repo: &UserRepo) -> String {
     user().unwrap_or_else(|| repo.identity.name.clone())
@@ -191,13 +203,12 @@ impl WorkedRun<'_> {
     pub fn tell(&self) -> super::Done {
         let word = ExitWord::of(&self.state);
         let archive = past::at(&self.place)?;
-        let mut told = status_object(&self.state, &archive.redactor(&self.state));
-        if let Some(said) = self.completion(&archive) {
-            told["completion"] = said;
-        }
-        if let Some(path) = super::report::at_end(&self.place, &self.state) {
-            told["report_path"] = path.into_string().into();
-        }
+        let report = super::report::at_end(&self.place, &self.state);
+        let told = RunStatus {
+            completion: self.completion(&archive),
+            report_path: report.map(Utf8PathBuf::into_string),
+            ..RunStatus::of(&self.state, &archive.redactor(&self.state))
+        };
         if self.global.json {
             terminal::json(&told);
         } else {
@@ -217,8 +228,8 @@ impl WorkedRun<'_> {
     /// Prints where the plan is, for a run that was to stop after it.
     pub fn planned(&self) -> super::Done {
         if self.global.json {
-            let told = status_object(&self.state, &past::at(&self.place)?.redactor(&self.state));
-            terminal::json(&told);
+            let redactor = past::at(&self.place)?.redactor(&self.state);
+            terminal::json(&RunStatus::of(&self.state, &redactor));
         } else {
             let plan = self.place.views().join("plan/plan.json");
             terminal::say(&format!(

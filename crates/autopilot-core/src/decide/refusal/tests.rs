@@ -285,7 +285,7 @@ fn asking_for_what_already_is_is_a_yes_that_changes_nothing() {
     let not_stopped = "unchanged: the run is not stopped";
     assert_eq!(answer(&mut story, Ask::Resume), not_stopped);
     assert_eq!(answer(&mut story, stop(false)), "yes");
-    let stopped = "unchanged: the run is already over or stopped";
+    let stopped = "unchanged: the run is already stopping or over";
     assert_eq!(answer(&mut story, stop(false)), stopped);
     assert_eq!(answer(&mut story, stop(true)), "yes", "more urgent than before");
     assert_eq!(answer(&mut story, stop(true)), stopped);
@@ -308,6 +308,24 @@ fn asking_for_what_already_is_is_a_yes_that_changes_nothing() {
     story.works("one", "first");
     story.says(true);
     assert_eq!(answer(&mut story, stop(true)), stopped, "it is over");
+}
+
+#[test]
+fn only_a_pause_is_cancelled_and_a_stop_ends_a_pause() {
+    let mut story = RuleStory::new(&[], 1);
+    let pause = || Ask::Halt { why: HaltWhy::Pause, now: false };
+    let not_paused = "unchanged: the run is not paused";
+    assert_eq!(answer(&mut story, Ask::Unpause), not_paused);
+    assert_eq!(answer(&mut story, pause()), "yes");
+    let paused = "unchanged: the run is already paused, stopping or over";
+    assert_eq!(answer(&mut story, pause()), paused);
+    assert_eq!(answer(&mut story, Ask::Unpause), "yes");
+    assert_eq!(story.state.run.halt, None);
+    assert_eq!(answer(&mut story, pause()), "yes");
+    assert_eq!(answer(&mut story, stop(false)), "yes", "a waiting process must end");
+    assert_eq!(answer(&mut story, stop(false)), "unchanged: the run is already stopping or over");
+    assert_eq!(answer(&mut story, pause()), paused);
+    assert_eq!(answer(&mut story, Ask::Unpause), not_paused, "a stop is not cancelled by it");
 }
 
 #[test]

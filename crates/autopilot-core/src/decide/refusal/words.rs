@@ -39,26 +39,19 @@ impl Refusal {
                     }
                     false => "",
                 };
-                let verb = self.deed.verb();
+                let (verb, _) = self.deed.row();
                 format!(
                     "{first}; if it fails, `autopilot {verb} {name}` is possible again{session}"
                 )
             }
             Hindrance::Acting => "wait until the merge is done".to_owned(),
-            Hindrance::Lifetime { .. } => match self.deed {
-                Deed::Continue => "ask outside the run: `autopilot resume <session> \
-                     --read-only --prompt …`"
-                    .to_owned(),
-                Deed::Stop
-                | Deed::Resume
-                | Deed::Retry
-                | Deed::Skip
-                | Deed::Approve
-                | Deed::Reject
-                | Deed::Change => "the merged work stays on its branch; start another run for \
-                     the rest"
-                    .to_owned(),
-            },
+            Hindrance::Lifetime { .. } if self.deed == Deed::Continue => {
+                "ask outside the run: `autopilot resume <session> --read-only --prompt …`"
+                    .to_owned()
+            }
+            Hindrance::Lifetime { .. } => {
+                "the merged work stays on its branch; start another run for the rest".to_owned()
+            }
             Hindrance::Money { .. } => {
                 "raise its limit in the same command with `--max-usd-per-task <USD>`".to_owned()
             }
@@ -80,8 +73,10 @@ impl Refusal {
 
     fn already(&self, f: &mut fmt::Formatter<'_>, object: &str) -> fmt::Result {
         match self.deed {
-            Deed::Stop => write!(f, "{object} is already over or stopped"),
+            Deed::Stop => write!(f, "{object} is already stopping or over"),
+            Deed::Pause => write!(f, "{object} is already paused, stopping or over"),
             Deed::Resume => write!(f, "{object} is not stopped"),
+            Deed::Unpause => write!(f, "{object} is not paused"),
             Deed::Skip => write!(f, "{object} is already skipped"),
             Deed::Continue => write!(f, "{object} is already being continued with this prompt"),
             Deed::Retry | Deed::Approve | Deed::Reject | Deed::Change => {
@@ -110,7 +105,7 @@ impl fmt::Display for Refusal {
             Some(name) => format!("task `{name}`"),
             None => "the run".to_owned(),
         };
-        let done = self.deed.participle();
+        let (verb, done) = self.deed.row();
         let cannot = |f: &mut fmt::Formatter<'_>, why: &str| {
             write!(f, "{object} can't be {done} now: {why}")
         };
@@ -121,11 +116,9 @@ impl fmt::Display for Refusal {
                 meant.iter().try_for_each(|meant| write!(f, "; did you mean `{meant}`?"))
             }
             Hindrance::TheRun => write!(f, "{object} itself can't be {done}"),
-            Hindrance::Done => {
-                write!(f, "{object} is done; there is nothing to {}", self.deed.verb())
-            }
+            Hindrance::Done => write!(f, "{object} is done; there is nothing to {verb}"),
             Hindrance::NotFailed => {
-                write!(f, "{object} has not failed; there is nothing to {}", self.deed.verb())
+                write!(f, "{object} has not failed; there is nothing to {verb}")
             }
             Hindrance::ItsTasks { .. } => write!(f, "{object} failed because of its tasks"),
             Hindrance::Blocked { by } => write!(f, "{object} needs `{by}`, which failed"),
@@ -156,16 +149,5 @@ impl fmt::Display for Refusal {
             Hindrance::NoReason => f.write_str("a rejection needs a reason"),
             Hindrance::Nonsense { limit } => write!(f, "a limit of 0 for {limit} is not valid"),
         }
-    }
-}
-
-impl Deed {
-    /// The verb of the ask, which is also its command.
-    fn verb(self) -> &'static str {
-        self.row().0
-    }
-
-    fn participle(self) -> &'static str {
-        self.row().1
     }
 }

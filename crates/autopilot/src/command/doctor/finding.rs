@@ -1,10 +1,11 @@
 //! One finding of the report.
 
 use autopilot_host::escape;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     Ok,
     /// Works, but the user should know.
@@ -24,9 +25,10 @@ impl Level {
 }
 
 /// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
     pub level: Level,
+    #[serde(rename = "check")]
     pub name: String,
     pub text: String,
 }
@@ -47,15 +49,15 @@ impl DoctorFinding {
         DoctorFinding { level: Level::Missing, ..DoctorFinding::ok(name, text) }
     }
 
+    /// A warning with one text if something is wrong, and otherwise the other text.
+    pub fn either(name: &str, is_wrong: bool, wrong: String, ok: String) -> DoctorFinding {
+        if is_wrong { DoctorFinding::warning(name, wrong) } else { DoctorFinding::ok(name, ok) }
+    }
+
     /// The finding as text; its further lines are indented below the first.
     pub fn text(&self) -> String {
         let text = escape::visible(&self.text).replace('\n', "\n                          ");
         format!("{:<9} {:<15} {text}", self.level.word(), self.name)
-    }
-
-    /// The finding as JSON.
-    pub fn object(&self) -> Value {
-        json!({ "level": self.level.word(), "check": self.name, "text": self.text })
     }
 }
 

@@ -86,40 +86,25 @@ fn disk(path: &std::path::Path) -> DoctorFinding {
     };
     let inodes = room.inodes_free.map(|free| format!(", {free} inodes")).unwrap_or_default();
     let text = format!("{}{inodes} free at {}", gc::size(room.bytes_free), path.display());
-    let short =
+    let is_short =
         room.bytes_free < DISK_BYTES_MIN || room.inodes_free.is_some_and(|free| free < INODES_MIN);
-    if short {
-        return DoctorFinding::warning(
-            "disk",
-            format!("only {text}; free some, or see `autopilot gc --dry-run`"),
-        );
-    }
-    DoctorFinding::ok("disk", text)
+    let short = format!("only {text}; free some, or see `autopilot gc --dry-run`");
+    DoctorFinding::either("disk", is_short, short, text)
 }
 
 fn descriptors() -> Option<DoctorFinding> {
     let found = room::descriptors().ok()?;
     let agents = found.agents_max();
     let text = format!("{} allowed, enough for {agents} agents at once", found.limit);
-    if agents < AGENTS_MIN {
-        return Some(DoctorFinding::warning(
-            "open files",
-            format!("{text}; raise it with `ulimit -n 4096`"),
-        ));
-    }
-    Some(DoctorFinding::ok("open files", text))
+    let short = format!("{text}; raise it with `ulimit -n 4096`");
+    Some(DoctorFinding::either("open files", agents < AGENTS_MIN, short, text))
 }
 
 fn memory(found: room::Memory) -> DoctorFinding {
     let (free, all) = (gc::size(found.bytes_available), gc::size(found.bytes_total));
     let text = format!("{free} of {all} available");
-    if found.bytes_available < MEMORY_BYTES_MIN {
-        return DoctorFinding::warning(
-            "memory",
-            format!("only {text}; builds of agents may be killed"),
-        );
-    }
-    DoctorFinding::ok("memory", text)
+    let short = format!("only {text}; builds of agents may be killed");
+    DoctorFinding::either("memory", found.bytes_available < MEMORY_BYTES_MIN, short, text)
 }
 
 /// Checks the state directory and looks for processes that should be gone.
@@ -171,11 +156,10 @@ fn leftovers(place: &StatePaths) -> Option<DoctorFinding> {
         .filter(|process| ours(process.id.pid))
         .map(|process| process.id.pid.to_string())
         .collect();
-    if left.is_empty() {
-        return Some(DoctorFinding::ok("processes", "none left of earlier runs"));
-    }
-    let text = format!("left of an earlier run: {}; `autopilot resume` ends them", left.join(", "));
-    Some(DoctorFinding::warning("processes", text))
+    let some =
+        format!("left over from an earlier run: {}; `autopilot resume` ends them", left.join(", "));
+    let none = "none left over from earlier runs".to_owned();
+    Some(DoctorFinding::either("processes", !left.is_empty(), some, none))
 }
 
 /// This process and its ancestors: an agent may have started it.

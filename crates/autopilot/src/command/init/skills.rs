@@ -7,7 +7,7 @@ use autopilot_engine::cause::chain;
 use autopilot_engine::skill::shipped::{ALL, FOLDERS, Shipped};
 use autopilot_host::file::{Dir, FileError};
 use camino::Utf8Path;
-use serde_json::{Value, json};
+use serde::Serialize;
 use similar::TextDiff;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -21,15 +21,21 @@ const DIFF_TIME_MAX: Duration = Duration::from_secs(1);
 const CONTEXT_LINES: usize = 3;
 
 /// The skill files and what became of each.
+#[derive(Serialize)]
+#[serde(transparent)]
 pub struct Skills {
     files: Vec<File>,
 }
 
+#[derive(Serialize)]
 struct File {
     path: String,
+    #[serde(flatten)]
     state: SkillState,
 }
 
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
 enum SkillState {
     Written,
     Same,
@@ -104,19 +110,6 @@ impl Skills {
             lines.push("commit   the skills: an agent sees only what is committed".to_owned());
         }
         lines
-    }
-
-    /// The files as JSON.
-    pub fn object(&self) -> Value {
-        let file = |File { path, state }: &File| match state {
-            SkillState::Written => json!({ "path": path, "state": "written" }),
-            SkillState::Same => json!({ "path": path, "state": "same" }),
-            SkillState::Changed { diff } => {
-                json!({ "path": path, "state": "changed", "diff": diff })
-            }
-            SkillState::Refused { why } => json!({ "path": path, "state": "refused", "why": why }),
-        };
-        self.files.iter().map(file).collect()
     }
 
     /// The failure, if a file could not be written.

@@ -1,7 +1,7 @@
 //! Rebuilds a damaged journal from its readable records and keeps the damaged file beside it.
 
 use super::super::past::unreadable;
-use super::super::{Done, done, ground};
+use super::super::{Done, answer, done, ground};
 use crate::cli::Global;
 use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
@@ -41,13 +41,10 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
 }
 
 fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
-    if global.json {
-        terminal::json(&json!({ "journal": path, "sound": true, "runs": health.runs.len() }));
-    } else {
-        let runs = health.runs.len();
-        terminal::say(&format!("`{path}` is sound ({runs} runs); nothing to do"));
-    }
-    done()
+    let runs = health.runs.len();
+    answer(global, json!({ "journal": path, "sound": true, "runs": runs }), |_| {
+        format!("`{path}` is sound ({runs} runs); nothing to do")
+    })
 }
 
 /// Swaps the files. The damaged one is moved first, so that an interruption can be seen and its
@@ -119,7 +116,7 @@ fn tell(global: &Global, path: &Utf8Path, aside: &Utf8Path, saved: &Salvage) {
         terminal::say(&format!("commits that had not reached the file are lost: {lost}"));
     }
     terminal::say(&format!("the damaged file is kept as `{aside}`"));
-    terminal::say("`autopilot resume` goes on from what was saved");
+    terminal::say("`autopilot resume` continues from what was saved");
 }
 
 fn run(run: &RunHealth) -> Value {

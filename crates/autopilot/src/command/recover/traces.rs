@@ -37,13 +37,13 @@ pub fn tell(global: &Global, place: &StatePaths) -> Done {
         format!("the state directory `{}` has no hub", place.state)
     };
     if traces.is_empty() {
-        terminal::say(&format!("{was}, and it has no branch of ours: nothing to recover"));
+        terminal::say(&format!(
+            "{was}, and it has no branch of an earlier run: nothing to recover"
+        ));
         return done();
     }
-    terminal::say(&format!("{was}; these branches still tell of earlier runs:\n"));
-    let heading = NAMES.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(traces).collect();
-    terminal::say(terminal::table(&rows).trim_end());
+    terminal::say(&format!("{was}; these branches of earlier runs are still there:\n"));
+    terminal::say(terminal::table(&NAMES, traces).trim_end());
     terminal::say(
         "\nthe history of the runs themselves is lost; a new run begins on any of these branches",
     );

@@ -9,13 +9,15 @@ use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal::{self, lines};
 use autopilot_agents::{Access, AgentOutcome};
 use autopilot_core::config::{Config, Role};
+use autopilot_core::decide::{MoneyGone, SessionHindrance};
 use autopilot_core::event::Bill;
 use autopilot_core::wanted::Want;
 use autopilot_engine::cause::chain;
 use autopilot_engine::feed::Sight;
-use autopilot_engine::further::{self, Gone, Stopped, TurnEnded};
+use autopilot_engine::further::{self, Stopped, TurnEnded};
 use autopilot_engine::job::execs_of;
 use autopilot_engine::job::further::{ContinuedBranch, Further, Furthered};
+use autopilot_engine::query::sessions::hindrance;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::{kept, workspace};
 use autopilot_view::sessions::{Session, sessions};
@@ -54,9 +56,12 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
     }
     let past = past::must(global)?;
     let (told, session) = find(&past, id)?;
-    refuse_at_work(&told, &session)?;
     let is_given_up = told.standing() == Standing::Abandoned;
-    if step::is_of_a_step(&told, &session) && !args.read_only && !is_given_up {
+    let is_in_run = step::is_of_a_step(&told, &session) && !args.read_only && !is_given_up;
+    if let Some(why) = hindrance(&past, &told, &session, is_in_run)? {
+        return Err(refused(why, &told, &session));
+    }
+    if is_in_run {
         let is_rehearsal = args.dry_run;
         return step::go_on(
             global,
@@ -64,7 +69,6 @@ pub fn go_on(global: &Global, args: &Resume, id: &str, prompt: &str) -> super::s
             ContinueRequest { told, session, prompt, limits, is_rehearsal },
         );
     }
-    refuse_removed(&past, &told, &session)?;
     if args.dry_run {
         let of = (&told.run.id, &session.id);
         let text = format!("would ask session {} of run {}, outside of the run", of.1, of.0);
@@ -125,67 +129,53 @@ fn find(past: &RunArchive, id: &str) -> Result<(KnownRun, Session), CommandFailu
                 .hint(format!("`autopilot sessions` lists those of the newest run{known}")))
         }
         1 => alike.pop().ok_or_else(|| CommandFailure::usage("there is no such session")),
-        count => {
-            let names: Vec<&str> =
-                alike.iter().take(NAMED_MAX).map(|(_, session)| session.id.as_str()).collect();
-            let more = if count > NAMED_MAX { ", …" } else { "" };
-            Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
-                .hint(format!("say which: {}{more}", names.join(", "))))
-        }
+        count => Err(CommandFailure::usage(format!("{count} sessions begin with `{id}`"))
+            .hint(format!("say which: {}", named(alike.iter().map(|(_, session)| session))))),
     }
+}
+
+/// The ids of the first sessions.
+fn named<'a>(sessions: impl ExactSizeIterator<Item = &'a Session>) -> String {
+    let more = if sessions.len() > NAMED_MAX { ", …" } else { "" };
+    let names: Vec<&str> = sessions.take(NAMED_MAX).map(|session| session.id.as_str()).collect();
+    format!("{}{more}", names.join(", "))
 }
 
 fn known_of_newest(past: &RunArchive) -> Result<String, CommandFailure> {
     let Some(newest) = past.runs(1)?.into_iter().next() else { return Ok(String::new()) };
-    let known = sessions(&newest.id, &past.records(&newest.id)?);
-    let names: Vec<&str> = known.iter().rev().take(NAMED_MAX).map(|s| s.id.as_str()).collect();
-    let more = if known.len() > NAMED_MAX { ", …" } else { "" };
-    Ok(format!("{}{more}", names.join(", ")))
+    Ok(named(sessions(&newest.id, &past.records(&newest.id)?).iter().rev()))
 }
 
-/// Refuses a session that is in use: two processes would each get half of the answers.
-fn refuse_at_work(told: &KnownRun, session: &Session) -> Result<(), CommandFailure> {
-    match told.standing() {
-        Standing::Live { pid } if session.ended.is_none() => {
-            let run = &told.run.id;
-            let message = format!(
-                "session `{}` is at work right now, in run {run} of process {pid}",
-                session.id
-            );
-            Err(CommandFailure::failed(message)
-                .hint("wait for it, or `autopilot stop` the run first"))
-        }
-        Standing::Live { pid } => {
-            let run = &told.run.id;
-            Err(CommandFailure::failed(format!(
-                "run {run} is at work in this repository, process {pid}"
-            ))
-            .hint("wait for it, or `autopilot stop` it first and `autopilot resume` it after"))
-        }
-        Standing::Over | Standing::Abandoned | Standing::Rests | Standing::Interrupted => Ok(()),
-    }
-}
-
-/// Refuses a session whose files are gone: its agent would remember nothing.
-fn refuse_removed(
-    past: &RunArchive,
-    told: &KnownRun,
-    session: &Session,
-) -> Result<(), CommandFailure> {
+/// The failure for a session that can't be continued.
+fn refused(why: SessionHindrance, told: &KnownRun, session: &Session) -> CommandFailure {
     let (run, id) = (&told.run.id, &session.id);
-    if !session.is_its_own || !kept::is_removed(&past.place, run, session.attempt, id) {
-        return Ok(());
+    let pid = told.holder.as_ref().map_or(0, |holder| holder.process.pid);
+    match why {
+        SessionHindrance::AtWork => CommandFailure::failed(format!(
+            "session `{id}` is in use right now, by process {pid} in run {run}"
+        ))
+        .hint("wait for it, or `autopilot stop` the run first"),
+        SessionHindrance::RunAtWork => CommandFailure::failed(format!(
+            "process {pid} is working on run {run} in this repository"
+        ))
+        .hint("wait for it, or `autopilot stop` it first and `autopilot resume` it after"),
+        SessionHindrance::Removed => {
+            let (days, many) = (kept::SESSION_DAYS_MAX, kept::SESSIONS_MAX);
+            CommandFailure::failed(format!(
+                "session `{id}` can't be continued: `autopilot gc` has removed its files \
+                 (unused for {days} days, or not among the newest {many})"
+            ))
+            .hint(format!(
+                "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \
+                 \"…\"`",
+                execs_of(run)
+            ))
+        }
+        SessionHindrance::UnknownAgent | SessionHindrance::NotKept => {
+            CommandFailure::failed(format!("session `{id}` can't be continued: {why}"))
+                .hint("`autopilot sessions` lists the sessions that can be continued")
+        }
     }
-    let (days, many) = (kept::SESSION_DAYS_MAX, kept::SESSIONS_MAX);
-    let message = format!(
-        "session `{id}` can't be continued: `autopilot gc` has removed its files \
-         (unused for {days} days, or not among the newest {many})"
-    );
-    let help = format!(
-        "what was asked and answered is in `.autopilot/{}`; ask anew with `autopilot goal \"…\"`",
-        execs_of(run)
-    );
-    Err(CommandFailure::failed(message).hint(help))
 }
 
 fn name(told: &KnownRun, session: &Session) -> String {
@@ -252,8 +242,11 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
 fn failure(stopped: Stopped) -> CommandFailure {
     let message = match stopped {
         Stopped::ByPerson => "stopped".to_owned(),
-        Stopped::ByMoney(Gone { spent, max, option }) => {
-            let whose = if option == "--max-usd" { "the run" } else { "the task" };
+        Stopped::ByMoney(MoneyGone { spent, max, is_of_task }) => {
+            let (whose, option) = match is_of_task {
+                true => ("the task", "--max-usd-per-task"),
+                false => ("the run", "--max-usd"),
+            };
             format!(
                 "{whose} has spent {spent} of its limit of {max}; `{option}` raises it for this turn"
             )

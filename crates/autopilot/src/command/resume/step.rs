@@ -66,15 +66,14 @@ pub fn go_on(global: &Global, past: RunArchive, wish: ContinueRequest<'_>) -> su
     let config = past.kept(&told.state.run.config)?;
     let repo = workspace::examine(&global.repo, &config)?;
     let opened = adopt(repo, config)?;
-    let before = Before::of(&told.state, id);
-    let run = told.run.id.clone();
     drop(past);
+    let run = told.run.id.clone();
     let intent = Intent::Only { run, ask, limits, texts: vec![prompt] };
     // The person wants to see what the agent does, unless --quiet says otherwise.
     let seen = Global { verbose: !global.quiet, ..global.clone() };
     let worked = work::until_rest(&seen, opened, intent, false)?;
     super::super::report::at_end(&worked.place, &worked.state);
-    account(global, &worked, id, &session, &before)
+    account(global, &worked, id, &session, &told.state)
 }
 
 /// The state of the run after a process has resumed it.
@@ -118,7 +117,7 @@ fn tell_rehearsal(
         }));
     }
     let of = (&told.run.id, one_line(&session.id));
-    terminal::say(&format!("would go on with step `{name}` of run {} in session {}", of.0, of.1));
+    terminal::say(&format!("would continue step `{name}` of run {} in session {}", of.0, of.1));
     if told.state.end().is_some() {
         terminal::say("  the run, which had ended, would be open again");
     }
@@ -126,26 +125,6 @@ fn tell_rehearsal(
         let more = if opened.len() > NAMED_MAX { ", …" } else { "" };
         let named = opened[..opened.len().min(NAMED_MAX)].join(", ");
         terminal::say(&format!("  `autopilot resume` would then begin {named}{more}"));
-    }
-}
-
-/// The state of the step before the turn.
-struct Before {
-    status: &'static str,
-    bill: Bill,
-    result: Option<Shown>,
-    commit: Option<String>,
-}
-
-impl Before {
-    fn of(state: &State, task: TaskId) -> Before {
-        let now = state.task(task);
-        Before {
-            status: status(state, now),
-            bill: now.spent.bill,
-            result: result(now).cloned(),
-            commit: now.commit.clone(),
-        }
     }
 }
 
@@ -186,11 +165,11 @@ fn account(
     worked: &WorkedRun<'_>,
     id: TaskId,
     session: &Session,
-    before: &Before,
+    before: &State,
 ) -> super::super::Done {
     let state = &worked.state;
     let task = state.task(id);
-    let is_new = result(task).map(|shown| shown.id) != before.result.as_ref().map(|old| old.id);
+    let is_new = result(task).map(|shown| shown.id) != result(before.task(id)).map(|old| old.id);
     let why = state.run.halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
     let ended = match &task.status {
         Status::Settled(TaskEnd::Closed) if is_new => match result(task).and_then(why_it_stands) {
@@ -212,8 +191,8 @@ fn account(
     }
     let name = task.name();
     let otherwise = format!(
-        "say something else with `autopilot resume {} --prompt …`, or go on without it: `autopilot \
-         resume`",
+        "try another prompt with `autopilot resume {} --prompt …`, or continue the run without \
+         it: `autopilot resume`",
         told.session
     );
     match ended {
@@ -227,7 +206,7 @@ fn account(
         TurnEnd::Rests(why) => {
             let message = format!("step `{name}` is not over: {why}");
             Err(CommandFailure::new(ExitKind::Paused, message).hint(format!(
-                "go on with it and with the run: {}",
+                "continue it and the run with {}",
                 view::money::continue_command(state)
             )))
         }
@@ -239,7 +218,7 @@ struct ContinuedTurn<'a> {
     task: &'a Task,
     /// The session that the step has now.
     session: String,
-    before: &'a Before,
+    status_before: &'static str,
     answer: String,
     bill: Bill,
     merged: Option<String>,
@@ -252,9 +231,10 @@ impl<'a> ContinuedTurn<'a> {
         worked: &'a WorkedRun<'_>,
         task: &'a Task,
         session: &Session,
-        before: &'a Before,
+        before: &State,
         is_new: bool,
     ) -> ContinuedTurn<'a> {
+        let earlier = before.task(task.id);
         let shown = result(task).filter(|_| is_new);
         // The answer of an earlier result was not given in this turn.
         let said = shown.filter(|shown| why_it_stands(shown).is_none());
@@ -270,10 +250,10 @@ impl<'a> ContinuedTurn<'a> {
             state: &worked.state,
             task,
             session: last.cloned().unwrap_or_else(|| session.id.clone()),
-            before,
+            status_before: status(before, earlier),
             answer: answer.unwrap_or_default(),
-            bill: task.spent.bill.since(before.bill),
-            merged: task.commit.clone().filter(|_| is_merged && task.commit != before.commit),
+            bill: task.spent.bill.since(earlier.spent.bill),
+            merged: task.commit.clone().filter(|_| is_merged && task.commit != earlier.commit),
             notes: shown.map(|shown| shown.facts.notes.clone()).unwrap_or_default(),
             log: shown.and_then(|shown| shown.facts.log.clone()),
         }
@@ -288,7 +268,7 @@ impl<'a> ContinuedTurn<'a> {
         if !self.answer.trim().is_empty() {
             text.push_str(&format!("{}\n\n", self.answer.trim_end()));
         }
-        let (name, was, is) = (self.task.name(), self.before.status, self.status());
+        let (name, was, is) = (self.task.name(), self.status_before, self.status());
         text.push_str(&format!("step:   {name}: {is} (was {was}), session {}\n", self.session));
         text.push_str(&format!("cost:   {}\n", cost(self.bill)));
         for note in &self.notes {
@@ -304,7 +284,7 @@ impl<'a> ContinuedTurn<'a> {
             None => text.push_str("merged: nothing\n"),
         }
         if self.task.is_settled() {
-            text.push_str(&format!("then:   `autopilot resume` goes on: {}\n", self.next()));
+            text.push_str(&format!("then:   `autopilot resume` continues: {}\n", self.next()));
         }
         text
     }
@@ -335,7 +315,7 @@ impl<'a> ContinuedTurn<'a> {
             "why": why,
             "answer": self.answer,
             "status": self.status(),
-            "status_before": self.before.status,
+            "status_before": self.status_before,
             "cost_usd": known_cost(self.bill),
             "tokens_in": (self.bill.tokens_in > 0).then_some(self.bill.tokens_in),
             "tokens_out": (self.bill.tokens_out > 0).then_some(self.bill.tokens_out),

@@ -1,6 +1,6 @@
 //! Prints the statistics of runs.
 
-use super::super::{Done, done};
+use super::super::{Done, answer};
 use super::none;
 use crate::cli::Global;
 use crate::terminal;
@@ -19,14 +19,10 @@ pub fn stats(
 ) -> Done {
     let stats = archive.map(|archive| query::stats(archive, runs_max, since)).transpose()?;
     let stats = stats.unwrap_or_default();
-    if global.json {
-        terminal::json(&stats.to_json());
-    } else if stats.runs.is_empty() && stats.left_out == 0 {
-        terminal::say(none(since));
-    } else {
-        terminal::say(text(&stats).trim_end());
-    }
-    done()
+    answer(global, stats.figures(), |_| match stats.runs.is_empty() && stats.left_out == 0 {
+        true => none(since).to_owned(),
+        false => text(&stats),
+    })
 }
 
 fn text(stats: &RunStats) -> String {
@@ -43,16 +39,14 @@ fn text(stats: &RunStats) -> String {
         view::duration(stats.waited_ms)
     ));
     let money = |micros: u64| Micros(micros).to_string();
-    let rows = vec![
-        ["", "mean", "median", "p90", "max"].map(str::to_owned).to_vec(),
+    let rows = [
         figure_row("iterations per task", &stats.rounds, |number| number.to_string()),
         figure_row("time per task", &stats.task_ms, view::duration),
         figure_row("cost per task", &stats.task_cost, money),
         figure_row("time per run", &stats.run_ms, view::duration),
         figure_row("cost per run", &stats.run_cost, money),
     ];
-    text.push_str(&terminal::table(&rows));
-    let heading = ["step", "attempts", "time", "share"].map(str::to_owned).to_vec();
+    text.push_str(&terminal::table(&["", "mean", "median", "p90", "max"], rows));
     let steps = stats.shares().into_iter().map(|(step, tried, share)| {
         vec![
             step.word().to_owned(),
@@ -61,9 +55,8 @@ fn text(stats: &RunStats) -> String {
             format!("{:.0} %", share * 100.0),
         ]
     });
-    let steps: Vec<Vec<String>> = std::iter::once(heading).chain(steps).collect();
     text.push('\n');
-    text.push_str(&terminal::table(&steps));
+    text.push_str(&terminal::table(&["step", "attempts", "time", "share"], steps));
     if let Some(remark) = remark(stats) {
         text.push_str(&format!("\n{remark}\n"));
     }
@@ -91,15 +84,15 @@ fn counted(counts: &BTreeMap<&'static str, usize>) -> String {
 
 fn figure_row(name: &str, figures: &Figures, shown: impl Fn(u64) -> String) -> Vec<String> {
     let mut row = vec![name.to_owned()];
-    match figures.summary() {
+    match figures.summary(1.0) {
         None => row.push("-".to_owned()),
         Some(told) if name.starts_with("iterations") => {
             row.extend([format!("{:.1}", told.mean), format!("{:.1}", told.median)]);
-            row.extend([shown(told.p90), shown(told.max)]);
+            row.extend([told.p90, told.max].map(|number| shown(number as u64)));
         }
         Some(told) => {
-            row.extend([told.mean.round() as u64, told.median.round() as u64].map(&shown));
-            row.extend([shown(told.p90), shown(told.max)]);
+            let numbers = [told.mean, told.median, told.p90, told.max];
+            row.extend(numbers.map(|number| shown(number.round() as u64)));
         }
     }
     row

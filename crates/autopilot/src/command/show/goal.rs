@@ -36,8 +36,7 @@ pub fn text(goal: &GoalHistory, run: &str) -> String {
 fn of_iteration(iteration: &ShownIteration) -> String {
     let workflow = iteration.workflow.as_deref().unwrap_or("no workflow yet");
     let mut text = format!("\niteration {}  {}\n", iteration.index, one_line(workflow));
-    let rows: Vec<Vec<String>> = iteration.steps.iter().map(row).collect();
-    for line in crate::terminal::table(&rows).lines() {
+    for line in crate::terminal::table(&[], iteration.steps.iter().map(row)).lines() {
         let _ = writeln!(text, "  {line}");
     }
     if let Some(word) = &iteration.validation {

@@ -10,7 +10,7 @@ use crate::terminal::lines::{PATIENCE, TerminalLines};
 use autopilot_core::state::State;
 use autopilot_engine::feed::{FeedItem, FeedNews, Subscription};
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::query::{QueryError, Standing};
+use autopilot_engine::query::QueryError;
 use autopilot_host::redact::Redactor;
 use autopilot_tui::dashboard::ScreenFeed;
 use autopilot_tui::screen::Seat;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub fn watch(global: &Global) -> Result<(), CommandFailure> {
     let (place, Some(past)) = past::open(global)? else { return Ok(()) };
     let Some(told) = past.newest()? else { return Ok(()) };
-    if !matches!(told.standing(), Standing::Live { .. }) {
+    if !told.is_live() {
         return Ok(());
     }
     let redactor = past.redactor(&told.state);

@@ -8,7 +8,8 @@ use crate::terminal;
 use autopilot_core::task_file::{FileKind, Parsed, TEMPLATE, TextPlace};
 use autopilot_host::escape::one_line;
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 const START: TextPlace = TextPlace::at(1, 1);
@@ -20,12 +21,11 @@ pub fn lint(global: &Global, args: &TaskLint) -> Done {
     let faults = findings.iter().filter(|finding| finding.weight == LintWeight::Fault).count();
     let warnings = findings.len() - faults;
     if global.json {
-        let of =
-            |weight| findings.iter().filter(move |f| f.weight == weight).map(LintFinding::object);
+        let of = |weight| findings.iter().filter(|f| f.weight == weight).collect::<Vec<_>>();
         terminal::json(&json!({
             "files": files.len(),
-            "faults": of(LintWeight::Fault).collect::<Vec<Value>>(),
-            "warnings": of(LintWeight::Warning).collect::<Vec<Value>>(),
+            "faults": of(LintWeight::Fault),
+            "warnings": of(LintWeight::Warning),
         }));
     } else {
         for finding in &findings {
@@ -102,10 +102,13 @@ pub enum LintWeight {
 }
 
 /// A fault or a warning at a place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintFinding {
+    #[serde(rename = "file")]
     path: Utf8PathBuf,
+    #[serde(flatten)]
     place: TextPlace,
+    #[serde(skip)]
     weight: LintWeight,
     message: String,
 }
@@ -120,11 +123,6 @@ impl LintFinding {
         let TextPlace { line, column } = self.place;
         let (path, message) = (one_line(self.path.as_str()), one_line(&self.message));
         format!("{path}:{line}:{column}: {word}: {message}")
-    }
-
-    fn object(&self) -> Value {
-        let TextPlace { line, column } = self.place;
-        json!({ "file": self.path, "line": line, "column": column, "message": self.message })
     }
 
     /// Whether a run would refuse the file.

@@ -1,6 +1,6 @@
 //! `autopilot task new`: writes a task file from the template, under an unused name.
 
-use super::super::done;
+use super::super::{done, work};
 use super::{Done, Global, TEMPLATE, dir, lint};
 use crate::cli::TaskNew;
 use crate::exit::CommandFailure;
@@ -8,7 +8,7 @@ use crate::terminal;
 use autopilot_core::task_file::id::{ID_CHARS_MAX, slug};
 use autopilot_core::task_file::{self, TASK_BYTES_MAX, TITLE_CHARS_MAX, task_id};
 use autopilot_engine::clock::now;
-use autopilot_host::{dir as folder, file, hand};
+use autopilot_host::{dir as folder, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -25,12 +25,10 @@ pub fn new(global: &Global, args: &TaskNew) -> Done {
     let dir = dir(global, args.dir.as_ref())?;
     let template = args.template.as_deref().map(|given| global.path(given));
     let text = text(&dir, template, &title)?;
-    if args.edit {
-        editor()?;
-    }
+    let editor = args.edit.then(editor).transpose()?;
     let path = create(&dir, &title, &text)?;
-    if args.edit {
-        edit(&path)?;
+    if let Some(editor) = editor {
+        edit(&editor, &path)?;
     }
     if global.json {
         let id = task_id(&path);
@@ -149,32 +147,23 @@ fn numbered(id: &str, number: u32) -> String {
     format!("{}{suffix}", head.trim_end_matches('-'))
 }
 
-fn editor() -> Result<(), CommandFailure> {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if set("VISUAL") || set("EDITOR") {
-        return Ok(());
-    }
-    Err(CommandFailure::usage("no editor is set")
-        .hint("set EDITOR, as in `EDITOR=nano`, or leave --edit"))
+fn editor() -> Result<String, CommandFailure> {
+    work::editor().ok_or_else(|| {
+        CommandFailure::usage("no editor is set")
+            .hint("set EDITOR, as in `EDITOR=nano`, or leave out --edit")
+    })
 }
 
-/// Opens the editor by the shell, because the setting may have arguments.
-fn edit(path: &Utf8Path) -> Result<(), CommandFailure> {
-    let quoted = path.as_str().replace('\'', "'\\''");
-    let failed = |failure: CommandFailure| {
-        failure.context("the editor failed").hint(format!("the task file is there: {path}"))
-    };
-    match hand::shell(&format!("${{VISUAL:-$EDITOR}} '{quoted}'")) {
-        Ok(Some(0)) => {
-            for finding in lint::findings_in(path) {
-                terminal::note(&finding.text());
-            }
-            Ok(())
+fn edit(editor: &str, path: &Utf8Path) -> Result<(), CommandFailure> {
+    let failure = match autopilot_host::editor::open(editor, path.as_std_path()) {
+        Ok(status) if status.success() => {
+            lint::findings_in(path).iter().for_each(|finding| terminal::note(&finding.text()));
+            return Ok(());
         }
-        Ok(Some(code)) => Err(failed(CommandFailure::failed(format!("it ended with {code}")))),
-        Ok(None) => Err(failed(CommandFailure::failed("a signal ended it"))),
-        Err(error) => Err(failed(CommandFailure::failed(error))),
-    }
+        Ok(status) => CommandFailure::failed(format!("it ended with {status}")),
+        Err(error) => CommandFailure::failed(error),
+    };
+    Err(failure.context("the editor failed").hint(format!("the task file is there: {path}")))
 }
 
 #[cfg(test)]
