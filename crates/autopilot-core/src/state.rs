@@ -177,6 +177,9 @@ pub struct Spent {
     pub retries: BTreeMap<Step, u32>,
     pub retries_all: u32,
     pub interruptions: u32,
+    /// The number of attempts that a fault of the machine ended. They never fail the task.
+    #[serde(default)]
+    pub hindered: u32,
     pub waited_ms: u64,
     /// The length of the current or last wait, which `waited_ms` includes.
     pub wait_ms: u64,

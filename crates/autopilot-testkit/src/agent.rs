@@ -129,6 +129,8 @@ impl Drought {
             HoldWhy::Auth => Fault::Auth,
             HoldWhy::Outage => Fault::Outage,
             HoldWhy::Model => Fault::Model,
+            HoldWhy::Program => Fault::Auth,
+            HoldWhy::Machine(_) => Fault::Machine,
         }
     }
 }
@@ -136,10 +138,19 @@ impl Drought {
 impl Drawn {
     fn drought(&self, scene: &Scene<'_>) -> Option<&Drought> {
         let lane = scene.state.lane_name(scene.want.task, scene.want.step, scene.want.lane);
-        let is_on = |drought: &&Drought| {
-            (drought.from..drought.until).contains(&scene.now) && lane.starts_with(&drought.lanes)
+        let is_asked = scene.want.step.role().is_some();
+        let is_met = |drought: &Drought| match drought.why {
+            HoldWhy::Machine(_) => true,
+            HoldWhy::Quota
+            | HoldWhy::Auth
+            | HoldWhy::Outage
+            | HoldWhy::Model
+            | HoldWhy::Program => is_asked && lane.starts_with(&drought.lanes),
         };
-        self.droughts.iter().find(is_on).filter(|_| scene.want.step.role().is_some())
+        let is_on = |drought: &&Drought| {
+            (drought.from..drought.until).contains(&scene.now) && is_met(drought)
+        };
+        self.droughts.iter().find(is_on)
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -164,6 +175,9 @@ impl Drawn {
             play.outcome = drought.outcome(scene);
             play.faults = vec![drought.fault()];
             play.facts = Facts::default();
+            let is_ours = matches!(drought.why, HoldWhy::Machine(_));
+            // A fault of ours may strike before or after the effect.
+            play.has_effect &= !is_ours || self.luck.chance(500);
         } else if self.has(Fault::WorkerLost) && !play.has_effect && self.luck.chance(40) {
             play.outcome = Outcome::Lost;
             play.faults = vec![Fault::WorkerLost];

@@ -1,7 +1,7 @@
 //! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
 use super::{Grant, Hold, LiveAttempt, Run, Shown, State, Status, Task};
-use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
+use crate::event::{Bill, Event, Facts, HoldWhy, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
@@ -220,6 +220,7 @@ impl State {
                 task.broken = Some(shown);
             }
             Outcome::Lost => task.spent.interruptions += 1,
+            Outcome::Away { why: HoldWhy::Machine(_), .. } => task.spent.hindered += 1,
             Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
     }
@@ -288,6 +289,7 @@ impl State {
         task.spent.retries.clear();
         task.spent.retries_all = 0;
         task.spent.interruptions = 0;
+        task.spent.hindered = 0;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {

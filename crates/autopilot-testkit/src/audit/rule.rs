@@ -4,7 +4,8 @@ use super::account::Before;
 use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
-    Bill, Event, Facts, Failure, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry, Verdict,
+    Bill, Event, Facts, Failure, HoldWhy, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry,
+    Verdict,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -194,7 +195,7 @@ impl Books {
             let may_go = if table::is_gate(step) {
                 true
             } else if table::is_serial(step) {
-                serial < self.limits.effects_max
+                serial < self.limits.effects_max && self.machine_is_open()
             } else {
                 table::is_slot(step)
                     && has_worker
@@ -408,6 +409,7 @@ impl Books {
             rounds: 0,
             rounds_ever: 0,
             interruptions: 0,
+            hindered: 0,
             broke: 0,
             broke_here: Default::default(),
             waited_ms: 0,
@@ -707,6 +709,7 @@ impl Books {
                 *entry.broke_here.entry(step).or_default() += 1;
             }
             Outcome::Lost => entry.interruptions += 1,
+            Outcome::Away { why: HoldWhy::Machine(_), .. } => entry.hindered += 1,
             Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
         self.merged += usize::from(step == Step::Merge && *outcome == Outcome::Passed);
@@ -904,6 +907,7 @@ impl Books {
         entry.broke = 0;
         entry.broke_here.clear();
         entry.interruptions = 0;
+        entry.hindered = 0;
         entry.finished.clear();
         Ok(())
     }
