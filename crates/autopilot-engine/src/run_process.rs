@@ -7,7 +7,7 @@ mod first_input;
 mod ground;
 mod known_run;
 mod model_change;
-mod room;
+pub(crate) mod room;
 
 pub(crate) use choice::pinned;
 pub use choice::pinned_config;
