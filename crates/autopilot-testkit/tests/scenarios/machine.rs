@@ -1,19 +1,9 @@
 //! Faults of the machine or of Autopilot itself: no task pays for them, and the run rests only when
 //! trying again does not help.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
+use super::{check, story};
 use autopilot_core::event::{Event, THIS_MACHINE};
-use autopilot_testkit::scenario::{Story, play};
-
-fn story(text: &str) -> Story {
-    play(text).unwrap_or_else(|fault| panic!("{fault}"))
-}
-
-fn check(text: &str, board: &str) -> Story {
-    let story = story(text);
-    assert_eq!(story.board, board, "{}", story.trace.join("\n"));
-    story
-}
+use autopilot_testkit::scenario::Story;
 
 /// The pauses of the machine in seconds; none is a pause that only a person ends.
 fn pauses(story: &Story) -> Vec<Option<u64>> {
