@@ -47,10 +47,6 @@ impl FaultyGit {
         fs::write(self.dir.join("how"), how).unwrap();
     }
 
-    fn strike(&self, verb: &str, times: &str) {
-        fs::write(self.dir.join(format!("{verb}.{times}")), "").unwrap();
-    }
-
     fn heal(&self, verb: &str) {
         fs::remove_file(self.dir.join(format!("{verb}.always"))).unwrap();
     }
