@@ -125,6 +125,9 @@ pub struct Task {
     pub results: BTreeMap<Step, Shown>,
     /// The last broken try, for messages to a person.
     pub broken: Option<Shown>,
+    /// The step that broke last, if nothing has ended in any other way since.
+    #[serde(default)]
+    pub broken_at: Option<Step>,
     /// The last attempts that were cut short, the newest last. The next attempt continues with the
     /// work of the newest that had done any.
     pub cut_short: Vec<AttemptId>,

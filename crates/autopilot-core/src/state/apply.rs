@@ -212,12 +212,14 @@ impl State {
                     task.skipped.insert(step, why.clone());
                 }
                 task.words = None;
+                task.broken_at = None;
                 task.results.insert(step, shown);
             }
             Outcome::Broke { .. } => {
                 *task.spent.retries.entry(step).or_default() += 1;
                 task.spent.retries_all += 1;
                 task.broken = Some(shown);
+                task.broken_at = Some(step);
             }
             Outcome::Lost => task.spent.interruptions += 1,
             Outcome::Away { why: HoldWhy::Machine(_), .. } => task.spent.hindered += 1,

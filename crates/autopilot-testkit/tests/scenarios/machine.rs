@@ -118,3 +118,12 @@ fn a_crash_while_the_machine_is_held_changes_nothing() {
         "a done · b done — run done",
     );
 }
+
+#[test]
+fn a_merge_that_broke_is_tried_again_by_a_retry_and_nothing_is_built_again() {
+    let text = "plan a; b after a\n limit retries merge 0\n a: merge broke";
+    assert!(story(text).board.starts_with("a failed: merge broke"), "{}", story(text).board);
+    let story = check(&format!("{text}\n retry a"), "a done · b done — run done");
+    assert_eq!((count(&story, "a.merge"), count(&story, "a.build")), (2, 1), "{}", story.starts);
+    assert_eq!((count(&story, "a.fix"), count(&story, "a.validate")), (0, 1), "{}", story.starts);
+}
