@@ -53,6 +53,9 @@ pub struct Run {
     pub base_branch: String,
     pub base: String,
     pub branch: String,
+    /// The tip of the branch after the last merge that is on the record; none in older journals.
+    #[serde(default)]
+    pub tip: Option<String>,
     pub switches: BTreeSet<Switch>,
     pub limits: Limits,
     pub config: String,
@@ -240,6 +243,12 @@ impl State {
     /// The task with this name; the empty name is the run itself.
     pub fn named(&self, name: &str) -> Option<&Task> {
         self.names.get(name).map(|id| self.task(*id))
+    }
+
+    /// The tips of the run's branch that merges have recorded.
+    pub fn merged_tips(&self) -> impl Iterator<Item = &str> {
+        let merges = self.tasks.iter().filter_map(|task| task.last(Step::Merge));
+        merges.filter_map(|shown| shown.facts.tip.as_deref())
     }
 
     /// The end of the run, if it is over.

@@ -11,7 +11,7 @@ mod change;
 mod conflict;
 mod error;
 mod evidence;
-pub(crate) mod fault;
+pub mod fault;
 pub mod further;
 mod goal;
 mod home;

@@ -319,3 +319,82 @@ fn too_many_open_files_for_a_while_cost_the_task_nothing() {
     let ended = run.wait();
     assert_eq!(fault(&stage, &ended), None);
 }
+
+/// A run of two tasks, one on top of the other, that was stopped between them.
+fn stopped_between_two_tasks() -> (Stage, PathBuf) {
+    let stage = stage();
+    for name in ["one", "two"] {
+        stage.task(name, &format!("Make {name}"));
+        fs::rename(stage.path(&format!("tasks/{name}.md")), stage.path(&format!("{name}.md")))
+            .unwrap();
+        let text =
+            stage.read(&format!("{name}.md")).replace("- app.txt\n", &format!("- {name}.txt\n"));
+        stage.write(&format!("queue/{name}.md"), &text);
+    }
+    let build = "
+- step: [build, fix]
+  do:
+    - run: \"echo made > $AUTOPILOT_TASK_ID.txt; test $AUTOPILOT_TASK_ID = one || sleep 600\"
+    - answer: { changed_files: [], notes: x }
+";
+    stage.agents(&[build, APPROVES]);
+    let run = stage.start(&["run", "--queue", "queue/"]);
+    stage.wait_until("the second is built", |stage| {
+        stage.state_json()["tasks"][1]["state"] == "BUILD"
+    });
+    stage.run(&["stop", "--now"]).expect(0);
+    run.wait().expect(2);
+    let build = "
+- step: [build, fix]
+  do:
+    - run: \"echo made > $AUTOPILOT_TASK_ID.txt\"
+    - answer: { changed_files: [], notes: x }
+";
+    stage.agents(&[build, APPROVES]);
+    let id = stage.read(".git/autopilot/id");
+    let hub = stage.state().join(id.trim()).join("hub.git");
+    (stage, hub)
+}
+
+#[test]
+fn a_branch_that_vanished_or_is_damaged_is_restored_before_anything_is_built_on_it() {
+    for damage in ["gone", "empty", "garbage", "zeros", "behind"] {
+        let (stage, hub) = stopped_between_two_tasks();
+        let list =
+            stage.git_in(&hub, &["for-each-ref", "--format=%(refname)", "refs/heads/autopilot"]);
+        let run = list.lines().find(|name| name.contains("/run-")).unwrap().to_owned();
+        let file = hub.join(&run);
+        match damage {
+            "gone" => {
+                stage.git_in(&hub, &["update-ref", "-d", &run]);
+            }
+            "empty" => fs::write(&file, "").unwrap(),
+            "garbage" => fs::write(&file, "not a commit\n").unwrap(),
+            "zeros" => fs::write(&file, format!("{}\n", "1".repeat(40))).unwrap(),
+            _ => {
+                stage.git_in(&hub, &["update-ref", &run, &format!("{run}~1")]);
+            }
+        }
+        let ended = stage.run(&["resume"]);
+        assert_eq!(ended.code, 0, "{damage}: {}", ended.said());
+        assert!(ended.said().contains("was restored at"), "{damage}: {}", ended.said());
+        let short = run.trim_start_matches("refs/heads/");
+        for name in ["one.txt", "two.txt"] {
+            assert_eq!(stage.git(&["show", &format!("{short}:{name}")]), "made", "{damage}");
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_somebody_moved_elsewhere_stops_the_run_and_is_named() {
+    let (stage, hub) = stopped_between_two_tasks();
+    let list = stage.git_in(&hub, &["for-each-ref", "--format=%(refname)", "refs/heads/autopilot"]);
+    let run = list.lines().find(|name| name.contains("/run-")).unwrap().to_owned();
+    let tree = stage.git_in(&hub, &["rev-parse", &format!("{run}^{{tree}}")]);
+    let other = stage.git_in(&hub, &["commit-tree", "-m", "another", &tree]);
+    stage.git_in(&hub, &["update-ref", &run, &other]);
+    let refused = stage.run(&["resume"]);
+    assert_ne!(refused.code, 0, "{}", refused.said());
+    assert!(refused.said().contains(&run), "{}", refused.said());
+    assert_eq!(stage.git_in(&hub, &["rev-parse", &run]), other, "it is left as it is");
+}

@@ -181,6 +181,9 @@ impl State {
         self.run.moved_at = shown.at;
         self.set_status(id, Status::At { step });
         self.probed(shown.id, &shown.outcome);
+        if let Some(tip) = &shown.facts.tip {
+            self.run.tip = Some(tip.clone());
+        }
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());
