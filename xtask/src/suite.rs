@@ -27,6 +27,7 @@ const SLOW: &[&str] = &[
     "flood",
     "goal_real",
     "hostile",
+    "machine_fault",
     "plan_scale",
     "quota",
     "real_agents",

@@ -20,10 +20,12 @@ Mode -> &'static str {
 }}
 
 impl Mode {
+    /// The word in a configuration.
     pub fn word(self) -> &'static str {
         self.row()
     }
 
+    /// The mode with this word.
     pub fn of(word: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.word() == word)
     }

@@ -178,7 +178,7 @@ fn usage_of(total: &SessionTotal) -> AgentUsage {
 
 /// The limit that leaves no money for another turn.
 #[derive(Debug, thiserror::Error)]
-pub enum MoneyGone {
+pub enum BudgetGone {
     #[error("the run has spent {spent} of its limit of {max}; `--max-usd` raises the limit")]
     Run { spent: Micros, max: Micros },
     #[error(
@@ -274,18 +274,18 @@ impl Job {
     }
 
     /// Finds the limit that leaves no money for another turn.
-    fn money_gone(&self, config: &AgentConfig) -> MoneyGone {
+    fn money_gone(&self, config: &AgentConfig) -> BudgetGone {
         let spent = self.billing().earlier.usd;
         let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(spent));
         if let Some(max) = self.run.limits.usd_max.filter(|max| run >= *max) {
-            return MoneyGone::Run { spent: run, max };
+            return BudgetGone::Run { spent: run, max };
         }
         if let Some(max) = self.task_max().filter(|max| task >= *max) {
-            return MoneyGone::Task { name: self.task.name().to_owned(), spent: task, max };
+            return BudgetGone::Task { name: self.task.name().to_owned(), spent: task, max };
         }
         match config.max_usd.map(Micros::from_usd).filter(|max| spent >= *max) {
-            Some(max) => MoneyGone::Agent { spent, max },
-            None => MoneyGone::Attempt { spent },
+            Some(max) => BudgetGone::Agent { spent, max },
+            None => BudgetGone::Attempt { spent },
         }
     }
 }

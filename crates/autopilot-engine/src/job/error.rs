@@ -62,7 +62,7 @@ pub enum JobError {
     #[error("the task asks for a skill: {}", .0.iter().map(Missing::to_string).collect::<Vec<_>>().join("; "))]
     Skill(Vec<Missing>),
     #[error(transparent)]
-    Money(#[from] super::billing::MoneyGone),
+    Money(#[from] super::billing::BudgetGone),
     #[error("the process that supervised it was killed")]
     Supervisor,
     #[error("the attempt was cancelled")]

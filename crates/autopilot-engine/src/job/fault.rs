@@ -74,9 +74,7 @@ pub fn blame(error: &JobError) -> Blame {
         }
         JobError::Home(_) => Blame::Machine(by_error_number(error).unwrap_or(MachineFault::Denied)),
         JobError::RacesLost { .. } => Blame::Machine(MachineFault::Git),
-        JobError::Port(_) | JobError::Sandbox(_) => {
-            Blame::Machine(by_error_number(error).unwrap_or(MachineFault::Denied))
-        }
+        JobError::Port(_) => Blame::Machine(by_error_number(error).unwrap_or(MachineFault::Denied)),
         JobError::Recorded(RecordedError::Json { .. })
         | JobError::Spec(_)
         | JobError::Json(_)
@@ -84,7 +82,9 @@ pub fn blame(error: &JobError) -> Blame {
         | JobError::NoJob { .. }
         | JobError::Panicked
         | JobError::Internal(_) => Blame::Machine(MachineFault::Internal),
-        JobError::Session { .. }
+        // A sandbox that was asked for and is not there is a matter of the configuration.
+        JobError::Sandbox(_)
+        | JobError::Session { .. }
         | JobError::Agent(_)
         | JobError::McpServer { .. }
         | JobError::NothingSaid

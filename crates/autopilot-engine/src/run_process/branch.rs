@@ -6,6 +6,11 @@ use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
 use autopilot_host::git::{GitError, Hub, Oid, UserRepo, publish_reachable};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often git is asked before its failure counts.
+const TRIES_MAX: u32 = 4;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// The run's branch in the hub, and the repository it is published to.
 pub(super) struct RunBranch {
@@ -18,8 +23,22 @@ impl RunBranch {
         RunBranch { hub: workshop.hub.clone(), repo: Arc::clone(&workshop.repo) }
     }
 
-    /// Puts the branch back if it lacks what was merged. Returns a notice if it did.
+    /// Puts the branch back if it lacks what was merged. Returns a notice if it did. A git that is
+    /// killed is no answer, so it is asked again.
     pub(super) fn restore(&self, state: &State) -> Result<Option<String>, GitError> {
+        let mut tries = 1;
+        loop {
+            match self.restore_once(state) {
+                Err(GitError::Command(_)) if tries < TRIES_MAX => {
+                    std::thread::sleep(TRY_AGAIN_AFTER * tries);
+                    tries += 1;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    fn restore_once(&self, state: &State) -> Result<Option<String>, GitError> {
         let tips: Vec<Oid> = state.merged_tips().map(Oid::parse).collect::<Result<_, _>>()?;
         let Some(recorded) = self.hub.newest_of(&tips)? else { return Ok(None) };
         let branch = &state.run.branch;
