@@ -259,7 +259,7 @@ fn deliver(
     inbox::create(place)?;
     // Watch before the message is written, or its answer could be missed.
     let watch = DirWatch::new(place.inbox().as_std_path());
-    let sent = inbox::put(place, &InboxMessage { run, request })?;
+    let sent = inbox::put(place, &InboxMessage::new(run, request))?;
     let began = Instant::now();
     while began.elapsed() < ANSWER_WAIT_MAX {
         let is_there = workspace::holder(place).is_some();
