@@ -93,11 +93,14 @@ impl WatchedTask {
         if self.told(past)?.is_live() {
             return Ok(());
         }
+        let logs = match self.task.as_str() {
+            "run" => "autopilot logs".to_owned(),
+            task => format!("autopilot logs {task}"),
+        };
         Err(CommandFailure::usage(format!("no process works on run {} now", self.run)).hint(
             format!(
-                "`autopilot logs {}` has what was said, `autopilot sessions` the conversations \
-                 that can be resumed",
-                self.task
+                "`{logs}` has what was said, `autopilot sessions` the conversations that can be \
+                 resumed"
             ),
         ))
     }
