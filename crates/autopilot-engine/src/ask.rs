@@ -74,6 +74,13 @@ pub enum AskError {
     Flag { flag: Flag, source: std::io::Error },
 }
 
+impl AskError {
+    /// Whether the process has taken the request, so that it may be carried out all the same.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, AskError::Silent { is_taken: true, .. } | AskError::Ended { .. })
+    }
+}
+
 /// A request to stop or pause the run that a process works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HaltRequest {

@@ -251,12 +251,14 @@ impl From<BeginError> for CommandFailure {
     }
 }
 
-/// Prints a failure, with `json` also as JSON on standard output, and returns its exit code.
+/// Prints a failure, with `json` also as a last line of JSON, and returns its exit code. Standard
+/// output is for results and stays empty.
 pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
     failure.hints.iter().for_each(|hint| terminal::hint(hint));
     if json {
-        terminal::json(&json!({ "error": failure.message(), "help": failure.hints }));
+        let told = json!({ "error": failure.message(), "help": failure.hints });
+        terminal::note(&told.to_string());
     }
     failure.kind.into()
 }

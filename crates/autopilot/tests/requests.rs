@@ -76,11 +76,14 @@ fn a_request_that_was_taken_and_not_answered_is_said_to_be_possible_still() {
     let (stage, run) = building();
     run.signal("STOP");
     let skip = stage.start(&["skip", "say-done"]);
-    stage.wait_until("it is sent", |stage| !messages(stage).is_empty());
+    let message = stage.start(&["attach", "say-done", "--message", "look again"]);
+    stage.wait_until("both are sent", |stage| messages(stage).len() == 2);
     // As the process does when it takes a message.
-    std::fs::remove_file(&messages(&stage)[0]).unwrap();
+    messages(&stage).iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let unsent = stage.start(&["skip", "say-done"]);
     skip.wait().expect(10).says(&["did not answer", "may still carry it out"]);
+    let ended = message.wait().expect(10).says(&["may still carry it out"]);
+    assert!(!ended.said().contains("not delivered"), "{}", ended.said());
     unsent.wait().expect(10).says(&["did not answer", "nothing was changed"]);
     run.signal("CONT");
     end(&stage, run);
@@ -125,7 +128,8 @@ fn a_refusal_is_json_where_that_is_asked_for() {
     let stage = Stage::new(BINARY);
     stage.run_task().expect(0);
     let ended = stage.run(&["skip", "nobody", "--json"]).expect(64);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(ended.out, "");
+    let told: Value = serde_json::from_str(ended.err.lines().last().unwrap()).unwrap();
     assert!(told["error"].as_str().unwrap().starts_with("there is no task `nobody`"), "{told}");
     assert_eq!(told["help"][0], "its tasks are: say-done");
     ended.says(&["error: there is no task `nobody`", "help: its tasks are"]);

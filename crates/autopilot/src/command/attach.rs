@@ -61,6 +61,9 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 /// Sends a request to the agent's process.
 fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(place, run, request).map_err(|error| {
+        if error.is_taken() {
+            return error.into();
+        }
         CommandFailure::failed(error)
             .context("the message was not delivered")
             .hint("`autopilot status` shows what works on it now")
