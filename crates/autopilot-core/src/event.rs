@@ -430,7 +430,12 @@ pub enum Failure {
     /// A stage without a way back said no.
     #[error("{step} failed: {why}")]
     Refused { step: Step, why: String },
-    #[error("{failed} {} failed", if *failed == 1 { "task" } else { "tasks" })]
+    /// Tasks below failed; none if all were blocked by failures elsewhere.
+    #[error("{}", match failed {
+        0 => "its tasks are blocked".to_owned(),
+        1 => "1 task failed".to_owned(),
+        failed => format!("{failed} tasks failed"),
+    })]
     Children { failed: u32 },
 }
 

@@ -74,6 +74,13 @@ pub enum AskError {
     Flag { flag: Flag, source: std::io::Error },
 }
 
+impl AskError {
+    /// Whether the process has taken the request, so that it may be carried out all the same.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, AskError::Silent { is_taken: true, .. } | AskError::Ended { .. })
+    }
+}
+
 /// A request to stop or pause the run that a process works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HaltRequest {
@@ -259,7 +266,7 @@ fn deliver(
     inbox::create(place)?;
     // Watch before the message is written, or its answer could be missed.
     let watch = DirWatch::new(place.inbox().as_std_path());
-    let sent = inbox::put(place, &InboxMessage { run, request })?;
+    let sent = inbox::put(place, &InboxMessage::new(run, request))?;
     let began = Instant::now();
     while began.elapsed() < ANSWER_WAIT_MAX {
         let is_there = workspace::holder(place).is_some();

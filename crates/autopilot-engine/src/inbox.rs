@@ -1,8 +1,9 @@
 //! Messages to the process that works on a run: one small file per message, written atomically,
 //! taken in order of name, and answered by a file beside it.
 //!
-//! A message is taken once. The sender waits for the answer and otherwise withdraws the message, so
-//! a message that nobody waits for is never carried out.
+//! A message is taken once. The sender waits for the answer and otherwise withdraws the message, and
+//! a message whose sender has ended is dropped, so a message that nobody waits for is never carried
+//! out.
 
 use crate::place::StatePaths;
 use autopilot_agents::Deaf;
@@ -10,6 +11,7 @@ use autopilot_core::decide::Refusal;
 use autopilot_core::id::Micros;
 use autopilot_core::input::Ask;
 use autopilot_core::limit::Limits;
+use autopilot_host::lock::Holder;
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,16 @@ pub struct InboxMessage {
     /// whichever run the process works on.
     pub run: Option<String>,
     pub request: InboxRequest,
+    /// The process that waits for the answer; `None` in messages of earlier versions.
+    #[serde(default)]
+    pub sender: Option<Holder>,
+}
+
+impl InboxMessage {
+    /// A message of this process.
+    pub fn new(run: Option<String>, request: InboxRequest) -> InboxMessage {
+        InboxMessage { run, request, sender: Some(Holder::us("")) }
+    }
 }
 
 /// The content of a message.
@@ -124,6 +136,8 @@ impl LimitChange {
 pub enum InboxError {
     #[error("cannot leave a message for the running process in `{path}`")]
     Put { path: Utf8PathBuf, source: std::io::Error },
+    #[error("the request is too long: {bytes} bytes, and at most {MESSAGE_BYTES_MAX} can be sent")]
+    TooLong { bytes: usize },
 }
 
 /// A message that has not been answered yet.
@@ -144,6 +158,9 @@ pub fn put(place: &StatePaths, message: &InboxMessage) -> Result<SentMessage, In
     let path = place.inbox().join(format!("{now:020}-{pid}-{number:06}.json"));
     let failed = |source| InboxError::Put { path: path.clone(), source };
     let body = serde_json::to_vec(message).map_err(|error| failed(error.into()))?;
+    if body.len() as u64 > MESSAGE_BYTES_MAX {
+        return Err(InboxError::TooLong { bytes: body.len() });
+    }
     file::write_atomic(path.as_std_path(), &body)
         .map_err(|error| failed(std::io::Error::other(error)))?;
     Ok(SentMessage(path))
@@ -177,23 +194,26 @@ impl ReplyAddress {
 }
 
 /// Takes the waiting messages, or what is wrong with them, each with the address for its answer.
-/// Messages whose senders must have given up are removed unread.
+/// Messages whose senders have ended or must have given up are removed and not returned.
 pub fn take(place: &StatePaths) -> Vec<(ReplyAddress, Result<InboxMessage, InboxFailure>)> {
     let mut paths = files(place, "json");
     paths.sort();
-    paths.truncate(MESSAGES_MAX);
     let take = |path: Utf8PathBuf| {
         let is_stale = is_stale(&path);
         let bytes = file::read_capped(path.as_std_path(), MESSAGE_BYTES_MAX);
         // A message that can't be removed would be carried out again and again, so it is skipped.
         let is_ours = dir::remove_file(path.as_std_path()).unwrap_or(false);
         let unreadable = |error: String| InboxFailure::Unreadable { error };
-        let message = bytes.map_err(|error| unreadable(error.to_string())).and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))
-        });
-        (is_ours && !is_stale).then(|| (ReplyAddress(answer_path(&path)), message))
+        let message: Result<InboxMessage, _> =
+            bytes.map_err(|error| unreadable(error.to_string())).and_then(|bytes| {
+                serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))
+            });
+        let sender = message.as_ref().ok().and_then(|message| message.sender.as_ref());
+        let is_awaited = !is_stale && sender.is_none_or(Holder::is_living);
+        (is_ours && is_awaited).then(|| (ReplyAddress(answer_path(&path)), message))
     };
-    paths.into_iter().filter_map(take).collect()
+    // What can't be taken does not count, or it could keep every message after it away.
+    paths.into_iter().filter_map(take).take(MESSAGES_MAX).collect()
 }
 
 /// Removes messages and answers that nobody waits for any more.
@@ -235,7 +255,7 @@ mod tests {
     fn message(task: &str) -> InboxMessage {
         let asks = vec![Ask::Retry { task: task.into() }];
         let request = InboxRequest::Asks { limits: LimitChange::default(), asks };
-        InboxMessage { run: Some("r".into()), request }
+        InboxMessage::new(Some("r".into()), request)
     }
 
     fn left(place: &StatePaths) -> usize {
@@ -269,6 +289,38 @@ mod tests {
             take(&place).into_iter().map(|(_, message)| message.unwrap_err().to_string()).collect();
         assert!(why[0].contains("missing field `request`"), "{why:?}");
         assert!(why[1].contains("dance"), "{why:?}");
+        assert_eq!(left(&place), 0);
+    }
+
+    #[test]
+    fn what_can_not_be_taken_keeps_no_message_away() {
+        let (_dir, place) = place();
+        for number in 0..=MESSAGES_MAX {
+            std::fs::create_dir(place.inbox().join(format!("0000000-{number:02}-d.json"))).unwrap();
+        }
+        put(&place, &message("a")).unwrap();
+        assert_eq!(take(&place).len(), 1);
+    }
+
+    #[test]
+    fn a_message_whose_sender_has_ended_is_not_heard() {
+        let (_dir, place) = place();
+        let mut gone = message("a");
+        gone.sender.as_mut().unwrap().process.start_time += 1;
+        put(&place, &gone).unwrap();
+        put(&place, &message("b")).unwrap();
+        put(&place, &InboxMessage { sender: None, ..message("c") }).unwrap();
+        let taken: Vec<_> = take(&place).into_iter().map(|(_, taken)| taken.unwrap()).collect();
+        assert_eq!(taken, [message("b"), InboxMessage { sender: None, ..message("c") }]);
+        assert_eq!(left(&place), 0);
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_to_be_read_is_not_left() {
+        let (_dir, place) = place();
+        let long = "x".repeat(MESSAGE_BYTES_MAX as usize);
+        let why = put(&place, &message(&long)).unwrap_err().to_string();
+        assert!(why.starts_with("the request is too long: "), "{why}");
         assert_eq!(left(&place), 0);
     }
 

@@ -47,6 +47,8 @@ pub enum QueryError {
     NoRunYet,
     #[error("no {what} `{id}` in this repository")]
     Unknown { what: &'static str, id: String, nearest: Option<String> },
+    #[error("`{id}` is the beginning of more than one run")]
+    Ambiguous { id: String, runs: Vec<String> },
     #[error("cannot read a text of the run: {0}")]
     Kept(serde_json::Error),
     #[error("`{path}` is not inside a git repository")]
@@ -179,7 +181,7 @@ impl RunArchive {
     pub fn run(&self, id: Option<&str>) -> Result<KnownRun, QueryError> {
         let Some(id) = id else { return self.newest()?.ok_or(QueryError::NoRunYet) };
         let runs = self.runs(RUNS_KNOWN_MAX)?;
-        match by_id(&runs, id) {
+        match by_id(&runs, id)? {
             Some(run) => self.tell(run),
             None => Err(unknown("run", id, runs.iter().map(|run| run.id.as_str()))),
         }
@@ -203,7 +205,7 @@ impl RunArchive {
         if let Some((told, task)) = self.find_task(id)? {
             return Ok(NamedEntry::Task(told, task));
         }
-        if let Some(run) = by_id(&runs, id) {
+        if let Some(run) = by_id(&runs, id)? {
             return Ok(NamedEntry::Run(self.tell(run)?));
         }
         let tasks = self.task_names()?;
@@ -286,11 +288,18 @@ pub fn standing(run: &JournalRun, state: &State, holder: Option<&Holder>) -> Sta
     }
 }
 
-fn by_id(runs: &[JournalRun], id: &str) -> Option<JournalRun> {
+/// Finds the run of this id, or the only one whose id begins like it.
+fn by_id(runs: &[JournalRun], id: &str) -> Result<Option<JournalRun>, QueryError> {
+    if let Some(exact) = runs.iter().find(|run| run.id == id) {
+        return Ok(Some(exact.clone()));
+    }
     let long_enough = id.chars().count() >= PREFIX_CHARS_MIN;
-    let exact = runs.iter().find(|run| run.id == id);
-    let begins = || runs.iter().find(|run| long_enough && run.id.starts_with(id));
-    exact.or_else(begins).cloned()
+    let begins: Vec<_> = runs.iter().filter(|run| long_enough && run.id.starts_with(id)).collect();
+    if begins.len() > 1 {
+        let runs = begins.iter().map(|run| run.id.clone()).collect();
+        return Err(QueryError::Ambiguous { id: id.to_owned(), runs });
+    }
+    Ok(begins.first().copied().cloned())
 }
 
 fn unknown<'a>(
@@ -320,12 +329,18 @@ mod tests {
 
     #[test]
     fn a_run_is_found_by_the_beginning_of_its_id_unless_that_is_too_short() {
-        let runs = [run("20260102-abc"), run("20260101-xyz")];
-        let found = |id: &str| by_id(&runs, id).map(|run| run.id);
+        let runs = [run("20260102-abc"), run("20260101-xyz"), run("20260101-xyz-2")];
+        let found = |id: &str| by_id(&runs, id).unwrap().map(|run| run.id);
         assert_eq!(found("20260101-xyz").as_deref(), Some("20260101-xyz"));
-        assert_eq!(found("20260101").as_deref(), Some("20260101-xyz"));
-        assert_eq!(found("2026").as_deref(), Some("20260102-abc"), "the newest comes first");
+        assert_eq!(found("20260102").as_deref(), Some("20260102-abc"));
         assert_eq!(found("202"), None);
+    }
+
+    #[test]
+    fn a_beginning_that_several_runs_share_is_refused_with_all_of_them() {
+        let all = [run("20260102-abc"), run("20260101-xyz")];
+        let Err(QueryError::Ambiguous { runs, .. }) = by_id(&all, "2026") else { panic!("found") };
+        assert_eq!(runs, ["20260102-abc", "20260101-xyz"]);
     }
 
     #[test]

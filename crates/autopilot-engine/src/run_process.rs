@@ -12,12 +12,13 @@ pub(crate) mod room;
 
 use branch::RunBranch;
 pub(crate) use choice::pinned;
-pub use choice::pinned_config;
+pub use choice::{nothing_to_resume, pinned_config};
 pub(crate) use ground::JobGround;
 pub(crate) use room::{make_room, sweep_leftovers};
 
 use crate::arrears;
 use crate::begin::{self, RunRequest, Tasks};
+use crate::clock;
 use crate::environment::Variables;
 use crate::feed::{RunFeed, SightLevel, Subscription};
 use crate::flag::Flag;
@@ -29,6 +30,7 @@ use crate::shell::{Shell, ShellError, ShellParts, WaitPolicy};
 use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
+use autopilot_core::decide::{Refusal, rehearse};
 use autopilot_core::event::RunSpec;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
@@ -67,7 +69,12 @@ pub enum RunProcessError {
     )]
     StateGone { path: Utf8PathBuf },
     #[error("nothing to resume in this repository")]
-    NothingToResume,
+    NothingToResume {
+        /// The command that tries the last run again, if it has failed.
+        retry: Option<&'static str>,
+    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error("the configuration the run started with can't be read")]
     PinnedConfig(#[source] serde_json::Error),
     #[error("cannot start the runtime")]
@@ -126,6 +133,10 @@ impl Intent {
         }
     }
 
+    fn has_asks(&self) -> bool {
+        matches!(self, Intent::Resume { asks, .. } if !asks.is_empty())
+    }
+
     fn model(&self) -> Option<String> {
         match self {
             Intent::Resume { model, .. } => model.clone(),
@@ -172,6 +183,11 @@ pub fn open(
         }
         None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
     };
+    let first = first_input::first_inputs(&intent, &chosen);
+    if intent.has_asks() {
+        // Another process may have changed the run after the asks were judged.
+        rehearse(&chosen.state, first.iter().cloned(), clock::now())?;
+    }
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
     room::sweep_leftovers(&place, &chosen.run, notice);
     crate::inbox::sweep(&place);
@@ -186,7 +202,6 @@ pub fn open(
     if let Some(restored) = branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
         notice(&restored);
     }
-    let first = first_input::first_inputs(&intent, &chosen);
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     let texts = match (prepared, intent) {

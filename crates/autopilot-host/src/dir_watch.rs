@@ -19,7 +19,8 @@ impl DirWatch {
     pub fn new(dir: &Path) -> io::Result<DirWatch> {
         let watch = DirWatch::of_nothing()?;
         let put = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CLOSE_WRITE;
-        watch.0.add_watch(dir, put | AddWatchFlags::IN_ONLYDIR)?;
+        let moved = AddWatchFlags::IN_MOVE_SELF;
+        watch.0.add_watch(dir, put | moved | AddWatchFlags::IN_ONLYDIR)?;
         Ok(watch)
     }
 
@@ -50,7 +51,10 @@ impl DirWatch {
     /// Forgets what was told so far. An error means that nothing more will be told.
     fn forget(&self) -> io::Result<()> {
         let events = self.0.read_events()?;
-        let is_blind = |mask: AddWatchFlags| mask.contains(AddWatchFlags::IN_IGNORED);
+        // A watch follows a directory that is moved, but files are put where it was.
+        let is_blind = |mask: AddWatchFlags| {
+            mask.intersects(AddWatchFlags::IN_IGNORED | AddWatchFlags::IN_MOVE_SELF)
+        };
         if events.iter().any(|event| is_blind(event.mask)) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the directory is gone"));
         }
@@ -137,5 +141,15 @@ mod tests {
         let gone = tokio::time::timeout(LONG, arrivals.next()).await.unwrap();
         assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(DirWatch::new(Path::new("/nowhere/at/all")).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_away_is_told_as_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = dir.path().join("inbox");
+        std::fs::create_dir(&inbox).unwrap();
+        let watch = DirWatch::new(&inbox).unwrap();
+        std::fs::rename(&inbox, dir.path().join("inbox.x")).unwrap();
+        assert_eq!(watch.wait(LONG).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -46,13 +46,21 @@ impl Holder {
         let host = host.to_string_lossy().into_owned();
         Holder { process: ProcessIdentity { pid, start_time }, host, run: run.into() }
     }
+
+    /// Returns whether the process still runs. A process of another machine can't be seen and
+    /// counts as living.
+    pub fn is_living(&self) -> bool {
+        let us = nix::unistd::gethostname().unwrap_or_default();
+        let is_it = |found: proc::Process| found.id == self.process && !found.is_zombie();
+        us.to_string_lossy() != self.host || proc::read(self.process.pid).is_some_and(is_it)
+    }
 }
 
 /// The reason why a lock could not be taken or asked about.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds the lock.
-    #[error("another run is active in this repository: {} (state directory `{dir}`)", name(holder.as_ref()))]
+    #[error("another process is working in this repository: {} (state directory `{dir}`)", name(holder.as_ref()))]
     Held { dir: PathBuf, holder: Option<Holder> },
     /// The operating system refused to open, lock or write the directory or its file.
     #[error("cannot lock `{path}`")]
@@ -69,6 +77,10 @@ pub enum LockError {
 
 fn name(holder: Option<&Holder>) -> String {
     match holder {
+        // A process that is starting does not know its run yet.
+        Some(Holder { process, host, run }) if run.is_empty() => {
+            format!("process {} on {host}", process.pid)
+        }
         Some(Holder { process, host, run }) => {
             format!("process {} on {host}, run {run}", process.pid)
         }
@@ -176,14 +188,9 @@ fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
 /// Reads the name of a living holder. Between taking the lock and writing its name the holder is
 /// nameless, and the file may still name one that is dead.
 fn read_living(dir: &Path) -> Option<Holder> {
-    let us = nix::unistd::gethostname().unwrap_or_default();
-    let is_living = |holder: &Holder| {
-        us.to_string_lossy() != holder.host
-            || proc::read(holder.process.pid).is_some_and(|found| found.id == holder.process)
-    };
     let started = Instant::now();
     loop {
-        let found = read(dir).filter(is_living);
+        let found = read(dir).filter(Holder::is_living);
         if found.is_some() || started.elapsed() > NAME_WAIT_MAX {
             return found;
         }

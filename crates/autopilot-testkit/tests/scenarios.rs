@@ -374,7 +374,7 @@ fn a_higher_limit_and_a_resume_go_on() {
 fn a_task_without_money_ends_alone() {
     let story = check(
         "plan a; b; c after a\n limit usd per task 2\n a: build ok $1 $2\n b: build ok $1",
-        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) · b done ($1.00) · c blocked by a — run failed: 2 tasks failed",
+        "a failed: task a has spent $2.00 of its limit of $2.00 ($2.00) · b done ($1.00) · c blocked by a — run failed: 1 task failed",
     );
     assert_eq!(story.starts.matches("b.build").count(), 1, "{}", story.starts);
     assert_eq!(story.starts.matches("a.").count(), 1, "{}", story.starts);
@@ -616,7 +616,7 @@ fn a_queue_works_in_order_each_on_top_of_the_last() {
 fn a_failed_task_of_a_queue_does_not_keep_the_others_from_going_on() {
     let story = check(
         "queue a; b after a; c\n a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c done — run failed: 2 tasks failed",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c done — run failed: 1 task failed",
     );
     assert_eq!(story.merged, "c1");
 }
@@ -625,7 +625,7 @@ fn a_failed_task_of_a_queue_does_not_keep_the_others_from_going_on() {
 fn what_is_open_is_stopped_by_a_failure_where_the_flow_stops() {
     check(
         "together a; b; c after b\n a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b done · c stopped by a — run failed: 2 tasks failed",
+        "a failed: build broke: exit status 1 (2 retries) · b done · c stopped by a — run failed: 1 task failed",
     );
 }
 
@@ -668,7 +668,7 @@ fn a_task_blocked_twice_stays_blocked_until_both_are_retried() {
         "queue a; b; c after a b\n a: build broke, build broke\n b: build broke, build broke";
     check(
         &format!("{head}\n retry a"),
-        "a done · b failed: build broke: exit status 1 (2 retries) · c blocked by b — run failed: 2 tasks failed",
+        "a done · b failed: build broke: exit status 1 (2 retries) · c blocked by b — run failed: 1 task failed",
     );
     check(&format!("{head}\n retry a; retry b"), "a done · b done · c done — run done");
 }
@@ -746,7 +746,7 @@ fn a_blocked_task_that_is_skipped_frees_what_only_it_kept_from_the_failure() {
     check(
         &format!("{text}\n skip b during e review"),
         "a failed: build broke: exit status 1 (2 retries) · b skipped · c done · d blocked by a \
-         · e done — run failed: 2 tasks failed",
+         · e done — run failed: 1 task failed",
     );
     check(
         &format!("{text}\n skip b during e review; skip a during e uat"),
@@ -861,7 +861,7 @@ fn what_does_not_depend_on_a_failure_goes_on() {
     let story = check(
         "plan a; b after a; c after b; d; e after d
          a: build broke, build broke",
-        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c blocked by a · d done · e done — run failed: 3 tasks failed",
+        "a failed: build broke: exit status 1 (2 retries) · b blocked by a · c blocked by a · d done · e done — run failed: 1 task failed",
     );
     assert_eq!(story.merged, "d1 e1");
     assert!(!story.starts.contains("run.validate"), "{}", story.starts);
@@ -964,7 +964,7 @@ fn a_failure_inside_of_a_divided_task_is_its_own_and_can_be_retried() {
          x: build broke, build broke";
     check(
         text,
-        "big failed: 1 task failed · z blocked by big · x failed: build broke: exit status 1 (2 retries) · y done — run failed: 2 tasks failed",
+        "big failed: 1 task failed · z blocked by big · x failed: build broke: exit status 1 (2 retries) · y done — run failed: 1 task failed",
     );
     let story =
         check(&format!("{text}\n retry x"), "big done · z done · x done · y done — run done");

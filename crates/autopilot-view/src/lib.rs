@@ -93,6 +93,23 @@ fn only_failed_to_converge(state: &State) -> bool {
     !failures.is_empty() && failures.iter().all(|why| why.is_no_convergence())
 }
 
+/// The command that tries a failed run again: by a task, or as a whole if the run itself failed.
+pub fn retry_command(state: &State) -> &'static str {
+    match state.root().and_then(failure) {
+        Some(Failure::Children { .. }) | None if lacks_money(state) => {
+            "autopilot retry <task> --max-usd-per-task <USD>"
+        }
+        Some(Failure::Children { .. }) | None => "autopilot retry <task>",
+        Some(_) => "autopilot retry",
+    }
+}
+
+/// Whether a task reached its own limit, so that a resume would end at once.
+fn lacks_money(state: &State) -> bool {
+    let mut failures = state.tasks.iter().filter_map(failure);
+    failures.any(|why| matches!(why, Failure::Money { .. }))
+}
+
 /// The reason why a task failed, if it did.
 pub fn failure(task: &Task) -> Option<&Failure> {
     match task.end()? {

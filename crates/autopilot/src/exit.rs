@@ -8,8 +8,10 @@ use autopilot_engine::run_process::RunProcessError;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
+use autopilot_host::lock::LockError;
 use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
+use serde_json::json;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -98,6 +100,12 @@ impl CommandFailure {
         self
     }
 
+    /// Whether another process holds the lock of the repository.
+    pub fn is_locked_out(&self) -> bool {
+        let error = self.error.downcast_ref::<WorkspaceError>();
+        matches!(error, Some(WorkspaceError::Lock(LockError::Held { .. })))
+    }
+
     /// The failure to continue a run that exists: a fault of the machine leaves it as it is, to be
     /// resumed when the fault is mended.
     #[must_use]
@@ -156,6 +164,12 @@ impl From<WorkspaceError> for CommandFailure {
                 CommandFailure::failed(error)
                     .hint("free space or change its permissions, then try again")
             }
+            WorkspaceError::Lock(LockError::Held { holder: Some(_), .. }) => {
+                CommandFailure::failed(error).hint(
+                    "`autopilot status` shows where it stands, `autopilot unpause` ends a pause; \
+                     otherwise stop it first with `autopilot stop`, then try again",
+                )
+            }
             WorkspaceError::Git(_) | WorkspaceError::Store(_) | WorkspaceError::Lock(_) => {
                 CommandFailure::failed(error)
             }
@@ -204,9 +218,17 @@ impl From<RunProcessError> for CommandFailure {
                  `autopilot run` starts again"
                     .to_owned(),
             ),
-            RunProcessError::NothingToResume => {
+            RunProcessError::Refused(refusal) => return refusal.into(),
+            RunProcessError::NothingToResume { retry: None } => {
                 (ExitKind::Usage, "start one with `autopilot run tasks/<task>.md`".to_owned())
             }
+            RunProcessError::NothingToResume { retry: Some(retry) } => (
+                ExitKind::Usage,
+                format!(
+                    "the last run has failed: `{retry}` tries again, \
+                     `autopilot run tasks/<task>.md` starts another"
+                ),
+            ),
             RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => {
                 return CommandFailure::config(error);
             }
@@ -243,10 +265,15 @@ impl From<BeginError> for CommandFailure {
     }
 }
 
-/// Prints a failure and returns its exit code.
-pub fn report(failure: &CommandFailure) -> ExitCode {
+/// Prints a failure, with `json` also as a last line of JSON, and returns its exit code. Standard
+/// output is for results and stays empty.
+pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
     failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    if json {
+        let told = json!({ "error": failure.message(), "help": failure.hints });
+        terminal::note(&told.to_string());
+    }
     failure.kind.into()
 }
 
@@ -296,6 +323,9 @@ mod tests {
     fn every_kind_has_its_exit_code() {
         use ExitKind::{Config, Failed, Paused, Usage};
         assert_eq!([Usage, Config, Failed, Paused].map(ExitKind::code), [64, 78, 10, 2]);
-        assert_eq!(CommandFailure::from(RunProcessError::NothingToResume).kind, Usage);
+        assert_eq!(
+            CommandFailure::from(RunProcessError::NothingToResume { retry: None }).kind,
+            Usage
+        );
     }
 }

@@ -40,9 +40,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
+    let json = cli.global.json;
     let code = match command::execute(cli) {
         Ok(code) => code,
-        Err(error) => exit::report(&error),
+        Err(error) => exit::report(&error, json),
     };
     terminal::flush();
     code

@@ -265,16 +265,17 @@ impl RecordDraft<'_> {
         if now.unsettled > 0 {
             return;
         }
-        let closed = |task: &TaskId| {
-            let end = &self.state.task(*task).status;
-            matches!(end, Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked }))
-        };
-        let failed = now.children.iter().filter(|child| !closed(child)).count() as u32;
+        let ends = || now.children.iter().filter_map(|child| self.state.task(*child).end());
+        let is_good =
+            |end: &TaskEnd| matches!(end, TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked });
+        // A task that was blocked or stopped has not failed itself.
+        let failed = ends().filter(|end| matches!(end, TaskEnd::Failed { .. })).count() as u32;
+        let is_all_good = ends().all(is_good);
         if now.children.is_empty() {
             let why = "it has no tasks".to_owned();
             let step = now.step().unwrap_or(Step::Tasks);
             self.fail(parent, Failure::Refused { step, why });
-        } else if failed > 0 && failing != Failing::Assess {
+        } else if !is_all_good && failing != Failing::Assess {
             self.fail(parent, Failure::Children { failed });
         } else {
             self.advance(parent);

@@ -11,10 +11,12 @@ use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::{Config, Options};
+use autopilot_core::event::TaskEnd;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::State;
 use autopilot_host::git::UserRepo;
 use autopilot_journal::{Journal, JournalEntry, JournalHistory, JournalRun, NewRun, SqliteJournal};
+use autopilot_view as view;
 
 /// The run this process works on.
 pub struct ChosenRun {
@@ -62,7 +64,7 @@ pub fn take_up(
                 true => known,
                 false => workspace::unfinished_or_newest(journal)?,
             };
-            found.map(Some).ok_or(RunProcessError::NothingToResume)
+            found.map(Some).ok_or_else(|| nothing_to_resume(journal))
         }
         Intent::Only { run, .. } => match known {
             Some((other, _)) if other.id != *run => {
@@ -107,8 +109,16 @@ pub fn pinned_config(place: &StatePaths, any: bool) -> Result<(Config, Options),
         true => workspace::unfinished_or_newest(&reader)?,
         false => workspace::unfinished(&reader)?,
     };
-    let (_, state) = found.ok_or(RunProcessError::NothingToResume)?;
+    let (_, state) = found.ok_or_else(|| nothing_to_resume(&reader))?;
     Ok((pinned(&reader, &state)?, state.run.options))
+}
+
+/// The error of a resume without an unfinished run. If the newest run has failed, it can be tried
+/// again.
+pub fn nothing_to_resume(history: &dyn JournalHistory) -> RunProcessError {
+    let newest = workspace::unfinished_or_newest(history).ok().flatten();
+    let failed = newest.filter(|(_, state)| matches!(state.end(), Some(TaskEnd::Failed { .. })));
+    RunProcessError::NothingToResume { retry: failed.map(|(_, state)| view::retry_command(&state)) }
 }
 
 /// Creates a new run with its row in the journal.
@@ -128,7 +138,7 @@ pub fn new_run(
             PreparedRun { spec: (**spec).clone(), texts: texts.clone() }
         }
         Intent::Resume { .. } | Intent::Only { .. } => {
-            return Err(RunProcessError::NothingToResume);
+            return Err(nothing_to_resume(journal));
         }
     };
     create(journal, &prepared)?;

@@ -841,12 +841,12 @@ impl Books {
                 said_no && !has_a_way_back
             }),
             Failure::Children { failed } => {
-                let open = |task: &&Entry| !task.place.satisfies();
+                let has_failed = |task: &&Entry| task.place == Place::Failed;
                 let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
-                *failed > 0
-                    && entry.kind != Kind::Goal
+                entry.kind != Kind::Goal
                     && children().all(|task| task.place.is_settled())
-                    && children().filter(open).count() as u32 == *failed
+                    && children().any(|task| !task.place.satisfies())
+                    && children().filter(has_failed).count() as u32 == *failed
             }
         };
         kept(holds, || format!("I7: {} failed ({why}) before its limit", entry.name))

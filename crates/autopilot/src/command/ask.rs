@@ -12,6 +12,12 @@ use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
 use autopilot_engine::run_process::Intent;
 use serde_json::json;
+use std::time::Duration;
+
+/// How often a request is sent again because another process has just taken the run up.
+const TRIES_MAX: u32 = 50;
+/// The time that such a process gets to write its name or to end.
+const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// Sends one request, after the changes of the limits.
 pub fn say(
@@ -21,17 +27,33 @@ pub fn say(
     asked: Ask,
     wait: bool,
 ) -> super::Done {
-    match ask(place, &limits, std::slice::from_ref(&asked))? {
-        AskReply::Answered(ProcessAnswer { text, changed }) => {
-            answer(global, json!({ "changed": changed, "answer": text }), |_| text)
-        }
-        AskReply::Unattended(_) => {
-            let opened = work::reopen(global, place, true)?;
-            let intent =
-                Intent::Resume { asks: vec![asked], limits, model: None, texts: Vec::new() };
-            work::work(global, opened, intent, wait)
+    for _ in 0..TRIES_MAX {
+        match ask(place, &limits, std::slice::from_ref(&asked))? {
+            AskReply::Answered(ProcessAnswer { text, changed }) => {
+                return answer(global, json!({ "changed": changed, "answer": text }), |_| text);
+            }
+            AskReply::Unattended(_) => match resume(global, place, &limits, &asked, wait) {
+                // The process that was faster answers.
+                Err(failure) if failure.is_locked_out() => std::thread::sleep(TRY_EVERY),
+                done => return done,
+            },
         }
     }
+    resume(global, place, &limits, &asked, wait)
+}
+
+/// Resumes the run with the request.
+fn resume(
+    global: &Global,
+    place: &StatePaths,
+    limits: &LimitChange,
+    asked: &Ask,
+    wait: bool,
+) -> super::Done {
+    let opened = work::reopen(global, place, true)?;
+    let (asks, limits) = (vec![asked.clone()], limits.clone());
+    let intent = Intent::Resume { asks, limits, model: None, texts: Vec::new() };
+    work::work(global, opened, intent, wait)
 }
 
 impl From<AskError> for CommandFailure {
@@ -50,9 +72,14 @@ impl From<AskError> for CommandFailure {
             }
             AskError::Silent { is_taken: false, .. } => CommandFailure::failed(error)
                 .hint("nothing was changed; `autopilot status` shows where the run stands"),
-            AskError::Silent { is_taken: true, .. } | AskError::Ended { .. } => {
-                CommandFailure::failed(error).hint("`autopilot status` shows where the run stands")
-            }
+            AskError::Silent { is_taken: true, .. } => CommandFailure::failed(error).hint(
+                "it has taken the request and may still carry it out; `autopilot status` shows \
+                 where the run stands",
+            ),
+            AskError::Ended { .. } => CommandFailure::failed(error).hint(
+                "it had taken the request and may have carried it out; `autopilot status` shows \
+                 where the run stands",
+            ),
         }
     }
 }

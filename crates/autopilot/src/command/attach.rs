@@ -61,6 +61,9 @@ pub fn attach(global: &Global, args: &Attach) -> super::Done {
 /// Sends a request to the agent's process.
 fn tell(place: &StatePaths, run: &str, request: InboxRequest) -> Result<(), CommandFailure> {
     ask::tell(place, run, request).map_err(|error| {
+        if error.is_taken() {
+            return error.into();
+        }
         CommandFailure::failed(error)
             .context("the message was not delivered")
             .hint("`autopilot status` shows what works on it now")
@@ -93,11 +96,14 @@ impl WatchedTask {
         if self.told(past)?.is_live() {
             return Ok(());
         }
+        let logs = match self.task.as_str() {
+            "run" => "autopilot logs".to_owned(),
+            task => format!("autopilot logs {task}"),
+        };
         Err(CommandFailure::usage(format!("no process works on run {} now", self.run)).hint(
             format!(
-                "`autopilot logs {}` has what was said, `autopilot sessions` the conversations \
-                 that can be resumed",
-                self.task
+                "`{logs}` has what was said, `autopilot sessions` the conversations that can be \
+                 resumed"
             ),
         ))
     }

@@ -25,13 +25,7 @@ pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
 
 /// Takes the lock of the repository.
 pub fn lock(place: &StatePaths) -> Result<Lock, CommandFailure> {
-    workspace::lock(place, "").map_err(|error| {
-        let failure = CommandFailure::from(error);
-        match workspace::holder(place) {
-            Some(_) => failure.hint("stop it first with `autopilot stop`, then try again"),
-            None => failure,
-        }
-    })
+    Ok(workspace::lock(place, "")?)
 }
 
 /// The user's repository. A faulty configuration is ignored, so that it blocks nobody's work.

@@ -7,6 +7,9 @@ use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{QueryError, RunArchive};
 use autopilot_engine::workspace::WorkspaceError;
 
+/// The most runs that a failure names.
+const RUNS_NAMED_MAX: usize = 20;
+
 /// Opens the runs of the repository; `None` if there has never been one.
 pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
     let (place, has_journal) = place(global)?;
@@ -40,6 +43,13 @@ impl From<QueryError> for CommandFailure {
             }
             QueryError::Unknown { nearest: None, .. } => CommandFailure::usage(error)
                 .hint("`autopilot status` shows the tasks, `autopilot runs` the runs"),
+            QueryError::Ambiguous { ref runs, .. } => {
+                let some = runs.iter().take(RUNS_NAMED_MAX).map(String::as_str);
+                let more = runs.len().saturating_sub(RUNS_NAMED_MAX);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let hint = format!("name one: {}{more}", some.collect::<Vec<_>>().join(", "));
+                CommandFailure::usage(error).hint(hint)
+            }
             QueryError::NotARepository { .. } => CommandFailure::usage(error),
             QueryError::NothingChanged { ref help, .. } => {
                 let hint = help.clone();

@@ -7,7 +7,7 @@ use super::work;
 use crate::cli::{Global, Resume};
 use crate::exit::CommandFailure;
 use crate::terminal;
-use autopilot_engine::run_process::Intent;
+use autopilot_engine::run_process::{Intent, RunProcessError, nothing_to_resume};
 use autopilot_engine::workspace;
 use autopilot_view as view;
 
@@ -17,17 +17,14 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
         return session::go_on(global, args, session, prompt);
     }
     let (place, known) = super::place(global)?;
-    let nothing = || {
-        CommandFailure::usage("there is nothing to resume in this repository")
-            .hint("begin with `autopilot run tasks/<task>.md`")
-    };
     if !known {
-        return Err(nothing());
+        return Err(RunProcessError::NothingToResume { retry: None }.into());
     }
     let limits = work::limits(&args.limits)?;
     if args.dry_run {
         let reader = workspace::reader(&place)?;
-        let (run, state) = workspace::unfinished(&reader)?.ok_or_else(nothing)?;
+        let found = workspace::unfinished(&reader)?;
+        let (run, state) = found.ok_or_else(|| nothing_to_resume(&reader))?;
         terminal::say(&format!("would resume run {} ({})", run.id, run.title));
         for task in view::leaves(&state) {
             let step = task.step().map_or("–", |step| step.word());

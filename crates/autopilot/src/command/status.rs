@@ -196,6 +196,6 @@ fn go_on(told: &KnownRun) -> String {
         Standing::Over if told.word() == "DONE" => {
             format!("look at it with `git log {}` or `autopilot diff`", told.state.run.branch)
         }
-        Standing::Over => "`autopilot retry <task>` opens a failed task again".to_owned(),
+        Standing::Over => format!("`{}` tries again", view::retry_command(&told.state)),
     }
 }

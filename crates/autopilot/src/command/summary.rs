@@ -172,13 +172,7 @@ fn next_lines(place: &StatePaths, state: &State) -> String {
         ExitWord::Paused => rests(state),
         ExitWord::Failed | ExitWord::NotConverged => {
             let root = state.root().and_then(view::failure);
-            let again = match root {
-                Some(Failed::Children { .. }) | None if lacks_money(state) => {
-                    "autopilot retry <task> --max-usd-per-task <USD>"
-                }
-                Some(Failed::Children { .. }) | None => "autopilot retry <task>",
-                Some(_) => "autopilot retry",
-            };
+            let again = view::retry_command(state);
             format!(
                 "why:   {}{}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
                 root.map(|why| format!("{why}; ")).unwrap_or_default(),
@@ -211,12 +205,6 @@ fn rests(state: &State) -> String {
             format!("rests: {why}{then}\n")
         }
     }
-}
-
-/// Whether a task reached its own limit, so that a resume would end at once.
-fn lacks_money(state: &State) -> bool {
-    let mut failures = state.tasks.iter().filter_map(view::failure);
-    failures.any(|why| matches!(why, Failed::Money { .. }))
 }
 
 /// The problems of the last iteration of a run that did not converge.

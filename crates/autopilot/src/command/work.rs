@@ -81,8 +81,13 @@ pub fn refuse_stop_file(place: &StatePaths) -> Result<(), CommandFailure> {
         None => Ok(()),
         Some(path) => {
             let message = format!("`{path}` exists, so no run was started");
+            let unfinished = workspace::reader(place).and_then(|r| workspace::unfinished(&r));
+            let or = match unfinished {
+                Ok(Some(_)) => ", or use `autopilot resume`",
+                Ok(None) | Err(_) => "",
+            };
             Err(CommandFailure::new(ExitKind::Paused, message)
-                .hint(format!("remove it with `rm {path}`, or use `autopilot resume`")))
+                .hint(format!("remove it with `rm {path}`{or}")))
         }
     }
 }

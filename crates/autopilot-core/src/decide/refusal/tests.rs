@@ -76,6 +76,10 @@ fn a_task_that_does_not_exist_is_unknown_whatever_is_asked_of_it() {
     let many: Vec<(&str, &[&str])> = many.iter().map(|(name, n)| (name.as_str(), *n)).collect();
     let mut story = RuleStory::of(Flow::Queue, &many, &[], 1);
     assert!(answer(&mut story, retry("nobody")).ends_with("t18, t19 and 5 more"));
+    let mut story = RuleStory::of(Flow::Plan, &[], &[], 1);
+    let none = "there is no task `a` in run r | it has no tasks yet; `autopilot status` shows \
+                where it stands";
+    assert_eq!(answer(&mut story, skip("a")), none);
 }
 
 #[test]

@@ -14,6 +14,9 @@ impl Refusal {
         let name = self.task.as_deref().unwrap_or_default();
         Some(match &self.why {
             Hindrance::AlreadySo | Hindrance::Done | Hindrance::NotFailed => return None,
+            Hindrance::Unknown { known, .. } if known.is_empty() => {
+                "it has no tasks yet; `autopilot status` shows where it stands".to_owned()
+            }
             Hindrance::Unknown { known, more, .. } => {
                 let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
                 format!("its tasks are: {}{more}", known.join(", "))
