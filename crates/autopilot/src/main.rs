@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     let code = match command::execute(cli) {
-        Ok(code) => code,
+        Ok(code) => exit::unless_lost(code),
         Err(error) => exit::report(&error),
     };
     terminal::flush();
