@@ -9,7 +9,7 @@ mod halt;
 
 pub use bill::{Bill, SessionTotal, TokenCount};
 pub use facts::{Facts, StepAnswer, Verdict};
-pub use halt::{Halt, HaltWhy, HoldWhy, away};
+pub use halt::{Halt, HaltWhy, HoldWhy, MachineFault, THIS_MACHINE, away};
 
 use crate::config::{Options, WorkBy};
 use crate::flow::{Flow, Pipeline, RoundReason};
@@ -340,7 +340,8 @@ pub enum Outcome {
     Quota {
         until: Time,
     },
-    /// The agent can't be reached, whatever the task: spends waiting time.
+    /// The agent can't be reached or the machine can't do its part, whatever the task: spends
+    /// waiting time.
     Away {
         why: HoldWhy,
         text: String,

@@ -53,6 +53,9 @@ pub struct Run {
     pub base_branch: String,
     pub base: String,
     pub branch: String,
+    /// The tip of the branch after the last merge that is on the record; none in older journals.
+    #[serde(default)]
+    pub tip: Option<String>,
     pub switches: BTreeSet<Switch>,
     pub limits: Limits,
     pub config: String,
@@ -125,6 +128,9 @@ pub struct Task {
     pub results: BTreeMap<Step, Shown>,
     /// The last broken try, for messages to a person.
     pub broken: Option<Shown>,
+    /// The step that broke last, if nothing has ended in any other way since.
+    #[serde(default)]
+    pub broken_at: Option<Step>,
     /// The last attempts that were cut short, the newest last. The next attempt continues with the
     /// work of the newest that had done any.
     pub cut_short: Vec<AttemptId>,
@@ -177,6 +183,9 @@ pub struct Spent {
     pub retries: BTreeMap<Step, u32>,
     pub retries_all: u32,
     pub interruptions: u32,
+    /// The number of attempts that a fault of the machine ended. They never fail the task.
+    #[serde(default)]
+    pub hindered: u32,
     pub waited_ms: u64,
     /// The length of the current or last wait, which `waited_ms` includes.
     pub wait_ms: u64,
@@ -234,6 +243,12 @@ impl State {
     /// The task with this name; the empty name is the run itself.
     pub fn named(&self, name: &str) -> Option<&Task> {
         self.names.get(name).map(|id| self.task(*id))
+    }
+
+    /// The tips of the run's branch that merges have recorded.
+    pub fn merged_tips(&self) -> impl Iterator<Item = &str> {
+        let merges = self.tasks.iter().filter_map(|task| task.last(Step::Merge));
+        merges.filter_map(|shown| shown.facts.tip.as_deref())
     }
 
     /// The end of the run, if it is over.

@@ -11,6 +11,7 @@ mod change;
 mod conflict;
 mod error;
 mod evidence;
+pub mod fault;
 pub mod further;
 mod goal;
 mod home;
@@ -219,11 +220,10 @@ impl Job {
             Err(error) => Err(error),
         };
         let (outcome, mut facts) = match done {
-            Ok(done) => done,
-            Err(error) => {
-                let why = crate::cause::chain(&error);
-                (Outcome::Broke { why }, Facts::default())
+            Ok((outcome, facts)) => {
+                (fault::unless_the_machine(outcome, &self.context.place), facts)
             }
+            Err(error) => (fault::outcome(&error, &self.context.place), Facts::default()),
         };
         let (bill, total) = self.billing().owed();
         self.context.purse.settle(self.want.id, bill.usd);

@@ -2,13 +2,15 @@
 //! [`OpenRun::work`] runs the loop. The caller owns the runtime, so that one process can work on
 //! several runs.
 
+mod branch;
 mod choice;
 mod first_input;
 mod ground;
 mod known_run;
 mod model_change;
-mod room;
+pub(crate) mod room;
 
+use branch::RunBranch;
 pub(crate) use choice::pinned;
 pub use choice::pinned_config;
 pub(crate) use ground::JobGround;
@@ -143,6 +145,7 @@ pub struct OpenedRepository {
 pub struct OpenRun {
     parts: ShellParts,
     ground: JobGround,
+    branch: RunBranch,
     first: Vec<Input>,
     texts: Vec<String>,
     lock: Lock,
@@ -179,6 +182,10 @@ pub fn open(
     for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
         notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
+    let branch = RunBranch::of(&workshop);
+    if let Some(restored) = branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
+        notice(&restored);
+    }
     let first = first_input::first_inputs(&intent, &chosen);
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
@@ -196,7 +203,7 @@ pub fn open(
     let journal = Box::new(journal);
     let ground = JobGround::new(place.clone(), config, workshop, machine, player)?;
     let parts = ShellParts { place, run, epoch, state, journal, feed, known };
-    Ok(OpenRun { parts, ground, first, texts, lock })
+    Ok(OpenRun { parts, ground, branch, first, texts, lock })
 }
 
 impl OpenRun {
@@ -218,16 +225,19 @@ impl OpenRun {
 
     /// Works on the run until it ends or pauses, and returns its state.
     pub async fn work(self, wait: WaitPolicy) -> Result<State, RunProcessError> {
-        let OpenRun { parts, ground, first, texts, lock } = self;
-        let place = parts.place.clone();
+        let OpenRun { parts, ground, branch, first, texts, lock } = self;
+        let (place, feed) = (parts.place.clone(), parts.feed.clone());
         let _told = EndOfFeed(parts.feed.clone());
         let shell = Shell::new(parts, wait, |texts, signals| ground.context(texts, signals))?;
         for text in &texts {
             shell.texts().put(text).map_err(ShellError::from)?;
         }
-        let ended = watched(shell.work(first), &place).await;
+        let ended = watched(shell.work(first), &place).await?;
+        if let Some(restored) = branch.restore_done(&ended).map_err(WorkspaceError::from)? {
+            feed.notice(&restored);
+        }
         drop(lock);
-        ended
+        Ok(ended)
     }
 }
 

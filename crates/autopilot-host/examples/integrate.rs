@@ -74,6 +74,7 @@ fn merge(repo: &UserRepo, hub: &Hub, branch: &str, count: usize) -> Outcome<()> 
         run: "bench",
         branch,
         start: &repo.base_tip,
+        has_begun: false,
         identity: &repo.identity,
         now: 1_700_000_000,
     };

@@ -33,7 +33,7 @@ mod transfer;
 
 pub use capture::{AttemptName, Capture, CaptureRequest, Violation};
 pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
-pub use command::{CommandError, GitCommand};
+pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::GitError;

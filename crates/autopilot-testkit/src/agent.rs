@@ -3,6 +3,7 @@
 //! Drawn endings are functions of the task, step, round and broken tries so far, never of time, so
 //! that a run with crashes must make what the same run makes without them.
 
+mod drought;
 mod planner;
 mod workflow;
 
@@ -17,6 +18,7 @@ use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
+pub use drought::Drought;
 pub use planner::count_urgency;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -101,47 +103,7 @@ pub struct Drawn {
     pub luck: Random,
 }
 
-/// A time in which an account, or a model of it, does nothing for anybody.
-#[derive(Clone, Debug)]
-pub struct Drought {
-    /// Every lane whose name begins so.
-    pub lanes: String,
-    /// In virtual time.
-    pub from: u64,
-    pub until: u64,
-    pub why: HoldWhy,
-    /// Whether a quota says when it comes back.
-    pub is_told: bool,
-}
-
-impl Drought {
-    fn outcome(&self, scene: &Scene<'_>) -> Outcome {
-        let until = scene.clock.plus_ms(self.until - scene.now);
-        match (self.why, self.is_told) {
-            (HoldWhy::Quota, true) => Outcome::Quota { until },
-            (why, _) => Outcome::Away { why, text: "it is not there".into(), until: None },
-        }
-    }
-
-    fn fault(&self) -> Fault {
-        match self.why {
-            HoldWhy::Quota => Fault::Quota,
-            HoldWhy::Auth => Fault::Auth,
-            HoldWhy::Outage => Fault::Outage,
-            HoldWhy::Model => Fault::Model,
-        }
-    }
-}
-
 impl Drawn {
-    fn drought(&self, scene: &Scene<'_>) -> Option<&Drought> {
-        let lane = scene.state.lane_name(scene.want.task, scene.want.step, scene.want.lane);
-        let is_on = |drought: &&Drought| {
-            (drought.from..drought.until).contains(&scene.now) && lane.starts_with(&drought.lanes)
-        };
-        self.droughts.iter().find(is_on).filter(|_| scene.want.step.role().is_some())
-    }
-
     fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
@@ -164,6 +126,9 @@ impl Drawn {
             play.outcome = drought.outcome(scene);
             play.faults = vec![drought.fault()];
             play.facts = Facts::default();
+            let is_ours = matches!(drought.why, HoldWhy::Machine(_));
+            // A fault of ours may strike before or after the effect.
+            play.has_effect &= !is_ours || self.luck.chance(500);
         } else if self.has(Fault::WorkerLost) && !play.has_effect && self.luck.chance(40) {
             play.outcome = Outcome::Lost;
             play.faults = vec![Fault::WorkerLost];

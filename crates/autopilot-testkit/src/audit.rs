@@ -7,6 +7,7 @@
 pub mod account;
 pub mod books;
 pub mod goal;
+mod idle;
 pub mod rule;
 pub mod table;
 

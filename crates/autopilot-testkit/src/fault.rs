@@ -59,10 +59,12 @@ pub enum Fault {
     Continue,
     /// A person asks for what can never be done.
     Nonsense,
+    /// The machine can't do its part for a time: a full disk, a git that fails.
+    Machine,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 36] = [
+    pub const ALL: [Fault; 37] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -99,10 +101,11 @@ impl Fault {
         Fault::Model,
         Fault::Continue,
         Fault::Nonsense,
+        Fault::Machine,
     ];
 
     /// Faults that may delay a run and repeat its work, but must not change what it makes.
-    pub const HARMLESS: [Fault; 15] = [
+    pub const HARMLESS: [Fault; 16] = [
         Fault::Crash,
         Fault::BootCrash,
         Fault::Orphan,
@@ -118,6 +121,7 @@ impl Fault {
         Fault::Outage,
         Fault::Model,
         Fault::Nonsense,
+        Fault::Machine,
     ];
 }
 

@@ -4,7 +4,7 @@ use crate::agent::{Agents, Drawn, Drought};
 use crate::fault::{Fault, Faults};
 use crate::random::Random;
 use crate::world::{Plan, World};
-use autopilot_core::event::{HoldWhy, RunSpec, TaskEnd, TaskEntry};
+use autopilot_core::event::{HoldWhy, MachineFault, RunSpec, TaskEnd, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::{Limits, ReviewGate};
@@ -199,6 +199,8 @@ fn droughts(seed: u64, faults: &Faults) -> Vec<Drought> {
         (Fault::Auth, HoldWhy::Auth, 2007, 4 * HOUR_MS),
         (Fault::Outage, HoldWhy::Outage, 2008, 4 * HOUR_MS),
         (Fault::Model, HoldWhy::Model, 2009, 4 * HOUR_MS),
+        // Long enough that a person is needed, or gone before.
+        (Fault::Machine, HoldWhy::Machine(MachineFault::DiskFull), 2011, HOUR_MS / 6),
     ];
     let mut droughts = Vec::new();
     for (_, why, stream, longest) in kinds.into_iter().filter(|(fault, ..)| faults.contains(fault))

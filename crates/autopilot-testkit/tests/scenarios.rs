@@ -7,6 +7,8 @@ use autopilot_testkit::scenario::{Story, play};
 
 #[path = "scenarios/goal.rs"]
 mod goal;
+#[path = "scenarios/machine.rs"]
+mod machine;
 #[path = "scenarios/refusal.rs"]
 mod refusal;
 

@@ -50,10 +50,11 @@ pub(super) fn waits(account: &str, why: HoldWhy, until: Time, guess: bool) -> St
     match (why, guess) {
         (HoldWhy::Quota, false) => format!("waiting for quota{of} until {}", until.rfc3339()),
         (HoldWhy::Quota, true) => format!("waiting for quota{of}; {}", next_try(until)),
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, false) => {
+        (HoldWhy::Machine(_), _) => format!("{word}; next try at {}", until.rfc3339()),
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model | HoldWhy::Program, false) => {
             format!("waiting for {account} until {} ({word})", until.rfc3339())
         }
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, true) => {
+        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model | HoldWhy::Program, true) => {
             format!("waiting for {account} ({word}); {}", next_try(until))
         }
     }
@@ -74,7 +75,7 @@ pub(super) fn held(
         (HoldWhy::Quota, Some(until)) => {
             format!("{account} has no quota; {}", next_try(until))
         }
-        (HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model, Some(until)) => {
+        (_, Some(until)) => {
             format!("{}; next try at {}", away(account, why, text), until.rfc3339())
         }
         (_, None) => away(account, why, text),

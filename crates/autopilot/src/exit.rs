@@ -3,6 +3,7 @@
 use crate::terminal;
 use autopilot_engine::begin::{BeginError, OutFault};
 use autopilot_engine::cause::chain;
+use autopilot_engine::job::fault::by_error_number;
 use autopilot_engine::run_process::RunProcessError;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
@@ -96,6 +97,19 @@ impl CommandFailure {
     pub fn hint(mut self, hint: impl Into<String>) -> CommandFailure {
         self.hints.push(hint.into());
         self
+    }
+
+    /// The failure to continue a run that exists: a fault of the machine leaves it as it is, to be
+    /// resumed when the fault is mended.
+    #[must_use]
+    pub fn of_existing_run(mut self) -> CommandFailure {
+        match by_error_number(&*self.error) {
+            Some(fault) if self.kind == ExitKind::Failed => {
+                self.kind = ExitKind::Paused;
+                self.hint(fault.remedy())
+            }
+            Some(_) | None => self,
+        }
     }
 
     /// The message and its causes on one line.

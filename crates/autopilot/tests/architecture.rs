@@ -78,8 +78,8 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-core/src/config/tests.rs", 640),
     ("crates/autopilot-core/src/plan/tests.rs", 659),
     ("crates/autopilot-core/src/prompt/tests.rs", 767),
-    ("crates/autopilot-testkit/src/agent.rs", 565),
-    ("crates/autopilot-testkit/src/audit/rule.rs", 944),
+    ("crates/autopilot-testkit/src/agent.rs", 531),
+    ("crates/autopilot-testkit/src/audit/rule.rs", 905),
     ("crates/autopilot/src/cli.rs", 559),
 ];
 

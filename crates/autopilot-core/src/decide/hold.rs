@@ -2,7 +2,7 @@
 
 use super::RecordDraft;
 use crate::config::WorkBy;
-use crate::event::{Event, HaltWhy, HoldWhy, Outcome};
+use crate::event::{Event, HaltWhy, HoldWhy, Outcome, THIS_MACHINE};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::account_of;
 use crate::state::{LaneState, LiveAttempt, State};
@@ -15,6 +15,10 @@ const OUTAGE_MS: u64 = 30_000;
 const QUOTA_UNKNOWN_MS: u64 = 60_000;
 /// A log-in may be under way in another window; after one more try a person is needed.
 const AUTH_MS: u64 = 20_000;
+/// The first pause after a fault of the machine, which is doubled with each fault in a row.
+const MACHINE_MS: u64 = 1_000;
+/// The number of faults of the machine in a row after which a person is needed.
+const MACHINE_TRIPS_MAX: u32 = 6;
 /// The shortest hold, because a vendor whose clock is behind ours names a time that is over.
 const QUOTA_MIN_MS: u64 = 1_000;
 /// The spread that keeps runs with a shared account from all returning in the same second.
@@ -66,19 +70,23 @@ impl RecordDraft<'_> {
         };
         let lane = self.state.lane_of(live);
         let account = match why {
-            HoldWhy::Quota | HoldWhy::Auth => account_of(&lane),
+            HoldWhy::Quota | HoldWhy::Auth | HoldWhy::Program => account_of(&lane),
             // Another model of the same account may be available.
             HoldWhy::Outage | HoldWhy::Model => &lane,
+            HoldWhy::Machine(_) => THIS_MACHINE,
         };
         let known = self.state.run.accounts.get(account);
         let trips = match known {
-            Some(known) if known.why == why => {
+            Some(known) if known.why == why || account == THIS_MACHINE => {
                 let is_new = known.held.is_none() && known.probe == Some(id);
                 known.trips + u32::from(is_new)
             }
             Some(_) | None => 1,
         };
-        let until = self.release(why, given, trips, account);
+        let is_hopeless = self.state.task(live.task).spent.hindered
+            >= self.state.run.limits.interruptions_max
+            && account == THIS_MACHINE;
+        let until = self.release(why, given, trips, account).filter(|_| !is_hopeless);
         if let Some(hold) = known.and_then(|known| known.held.as_ref())
             && hold.until.is_none_or(|held| until.is_some_and(|until| until <= held))
         {
@@ -113,8 +121,11 @@ impl RecordDraft<'_> {
                 Some(given.max(least))
             }
             (HoldWhy::Outage, given) => Some(pause(OUTAGE_MS, trips)).max(given),
-            (HoldWhy::Auth, _) if trips <= 1 => Some(self.now.plus_ms(AUTH_MS)),
-            (HoldWhy::Auth | HoldWhy::Model, _) => None,
+            (HoldWhy::Auth | HoldWhy::Program, _) if trips <= 1 => Some(self.now.plus_ms(AUTH_MS)),
+            (HoldWhy::Machine(_), _) if trips <= MACHINE_TRIPS_MAX => {
+                Some(pause(MACHINE_MS, trips))
+            }
+            (HoldWhy::Auth | HoldWhy::Program | HoldWhy::Model | HoldWhy::Machine(_), _) => None,
         }
     }
 
@@ -164,9 +175,20 @@ impl RecordDraft<'_> {
         for event in waits {
             self.emit(event);
         }
+        let given_up = self.machine_given_up().or(given_up);
         let goes_on = self.state.is_at_work() || self.state.waiting().len() > 0;
         if let Some(why) = given_up.filter(|_| !goes_on) {
             self.halt(why, false);
+        }
+    }
+
+    /// The reason for a halt if the machine is held until a person helps.
+    fn machine_given_up(&self) -> Option<HaltWhy> {
+        match self.state.machine_door() {
+            LaneState::Held { account, why, text, until: None, .. } => {
+                Some(HaltWhy::Away { account, hold: why, text })
+            }
+            LaneState::Held { .. } | LaneState::Probed | LaneState::Open { .. } => None,
         }
     }
 

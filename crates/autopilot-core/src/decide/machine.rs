@@ -211,9 +211,9 @@ impl RecordDraft<'_> {
         is_its_turn
     }
 
-    /// Opens a task, for the first time or again. Existing work is repaired, refused work is done
-    /// again, and the tasks it has brought are continued; without any of these it starts from the
-    /// beginning. Tasks given with the run are no sign that earlier stages were done.
+    /// Opens a task, for the first time or again. An effect that broke is tried again, existing work
+    /// is repaired, refused work is done again, and the tasks it has brought are continued; without
+    /// any of these it starts from the beginning. Tasks given with the run are no sign that earlier stages were done.
     pub(super) fn reenter(&mut self, task: TaskId) {
         let now = self.state.task(task);
         let has_brought = now.pipeline.stages().iter().any(|stage| stage.spawns.is_some());
@@ -221,6 +221,9 @@ impl RecordDraft<'_> {
         let below = now.pipeline.children().filter(|_| has_brought && has_tasks);
         if let Some(place) = below.and_then(|step| now.pipeline.place(step)) {
             self.enter(task, place, round);
+        } else if let Some(step) = now.broken_effect() {
+            // The work is good and may even be merged already: the effect finds its own trace.
+            self.emit(Event::TaskMoved { task, step, round });
         } else if let Some(step) = now.pipeline.continues_at().filter(|step| now.has_failed(*step))
         {
             // The work was not accepted, so there is nothing to repair yet.
@@ -283,6 +286,15 @@ impl Task {
     /// Whether the task has started and is not over.
     pub(super) fn is_under_way(&self) -> bool {
         self.step().is_some()
+    }
+
+    /// The effect of the controller, such as a merge, that broke last.
+    fn broken_effect(&self) -> Option<Step> {
+        let is_effect = |step: &Step| {
+            let mut stages = self.pipeline.stages().iter();
+            stages.any(|stage| stage.step == *step && stage.work == Work::Serial)
+        };
+        self.broken_at.filter(is_effect).filter(|_| self.pipeline.children().is_none())
     }
 
     /// Whether the task is at an effect of the controller, such as a merge.

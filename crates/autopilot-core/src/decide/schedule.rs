@@ -18,8 +18,9 @@ impl RecordDraft<'_> {
             else {
                 continue;
             };
-            let is_person = stage.work == Work::Person;
-            if is_person || self.state.serial_live() < self.state.run.limits.effects_max {
+            let may_act = self.state.serial_live() < self.state.run.limits.effects_max
+                && matches!(self.state.machine_door(), LaneState::Open { .. });
+            if stage.work == Work::Person || may_act {
                 self.emit(Event::AttemptStarted { task, step: stage.step, lane: 0 });
             }
         }

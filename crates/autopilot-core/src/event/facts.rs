@@ -35,6 +35,9 @@ pub struct Facts {
     pub tree: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The tip of the run's branch after a merge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
     /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,

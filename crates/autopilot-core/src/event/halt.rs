@@ -70,8 +70,16 @@ impl std::fmt::Display for HaltWhy {
 /// `claude_code_cli is unavailable (not logged in): Please run /login`.
 pub fn away(account: &str, why: HoldWhy, text: &str) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
-    format!("{account} is unavailable ({}){colon}{text}", why.word())
+    match why {
+        HoldWhy::Machine(fault) => format!("{}{colon}{text}", fault.word()),
+        HoldWhy::Quota | HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model | HoldWhy::Program => {
+            format!("{account} is unavailable ({}){colon}{text}", why.word())
+        }
+    }
 }
+
+/// The name under which the machine is held, beside the accounts of vendors. All work needs it.
+pub const THIS_MACHINE: &str = "this machine";
 
 /// The reason why an account is not used for now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,6 +93,86 @@ pub enum HoldWhy {
     Outage,
     /// The service does not know the model.
     Model,
+    /// The agent's executable is not there.
+    Program,
+    /// The machine, or Autopilot itself, can't do its part of the work.
+    Machine(MachineFault),
+}
+
+/// A fault that is neither the work's nor a vendor's. It never counts against a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MachineFault {
+    DiskFull,
+    NoInodes,
+    DiskQuota,
+    ReadOnly,
+    /// The disk reported an error.
+    DiskError,
+    OpenFiles,
+    Memory,
+    /// The machine can't start more processes.
+    Processes,
+    Denied,
+    /// A directory of ours is gone: a mount vanished, or somebody removed it.
+    Missing,
+    /// Git was killed, could not be started or failed in our own repository.
+    Git,
+    /// The process that supervises an agent or a command died.
+    Supervisor,
+    /// The journal can't be read or written.
+    Journal,
+    /// Autopilot itself is wrong.
+    Internal,
+}
+
+impl MachineFault {
+    /// A few words for messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            MachineFault::DiskFull => "the disk is full",
+            MachineFault::NoInodes => "the file system has no inodes left",
+            MachineFault::DiskQuota => "the disk quota is used up",
+            MachineFault::ReadOnly => "the file system is read-only",
+            MachineFault::DiskError => "the disk reported an error",
+            MachineFault::OpenFiles => "too many files are open",
+            MachineFault::Memory => "the machine is out of memory",
+            MachineFault::Processes => "no more processes can be started",
+            MachineFault::Denied => "a file of Autopilot's may not be accessed",
+            MachineFault::Missing => "a directory of Autopilot's is gone",
+            MachineFault::Git => "git failed in Autopilot's own repository",
+            MachineFault::Supervisor => "the supervisor of a process died",
+            MachineFault::Journal => "the journal failed",
+            MachineFault::Internal => "an internal error",
+        }
+    }
+
+    /// The advice for a person.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            MachineFault::DiskFull | MachineFault::NoInodes | MachineFault::DiskQuota => {
+                "make room (`autopilot gc` removes what is no longer needed), then run `autopilot \
+                 resume`"
+            }
+            MachineFault::ReadOnly | MachineFault::Denied | MachineFault::Missing => {
+                "make the path writable again, then run `autopilot resume`"
+            }
+            MachineFault::DiskError => "check the disk, then run `autopilot resume`",
+            MachineFault::OpenFiles => {
+                "raise the limit of open files (`ulimit -n`) or use fewer workers, then run \
+                 `autopilot resume`"
+            }
+            MachineFault::Memory | MachineFault::Processes => {
+                "end other programs or use fewer workers, then run `autopilot resume`"
+            }
+            MachineFault::Git => "run `autopilot doctor`, then `autopilot resume`",
+            MachineFault::Supervisor => {
+                "find out what ends processes on this machine, then run `autopilot resume`"
+            }
+            MachineFault::Journal => "run `autopilot recover`, then `autopilot resume`",
+            MachineFault::Internal => "please report it; `autopilot resume` tries again",
+        }
+    }
 }
 
 impl HoldWhy {
@@ -95,6 +183,8 @@ impl HoldWhy {
             HoldWhy::Auth => "not logged in",
             HoldWhy::Outage => "service not available",
             HoldWhy::Model => "unknown model",
+            HoldWhy::Program => "not installed",
+            HoldWhy::Machine(fault) => fault.word(),
         }
     }
 
@@ -107,6 +197,10 @@ impl HoldWhy {
                 "set up the model for that agent or name another in .autopilot/config.yml, then run \
                  `autopilot resume` (with `--model` if the command line named it)"
             }
+            HoldWhy::Program => {
+                "install that agent or set its `executable`, then run `autopilot resume`"
+            }
+            HoldWhy::Machine(fault) => fault.remedy(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{LiveAttempt, State, Task};
 use crate::config::WorkBy;
-use crate::event::{HoldWhy, Outcome};
+use crate::event::{HoldWhy, Outcome, THIS_MACHINE};
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::account_of;
 use crate::step::{Role, Step};
@@ -99,12 +99,19 @@ impl State {
         doors.into_iter().min_by_key(rank).unwrap_or(LaneState::Open { lane: 0 })
     }
 
+    /// Whether the machine can do work now, for steps that need no agent.
+    pub fn machine_door(&self) -> LaneState {
+        self.worst_of([THIS_MACHINE]).unwrap_or(LaneState::Open { lane: 0 })
+    }
+
     /// The state of a lane; none if it is open.
     fn door_of(&self, lane: &str) -> Option<LaneState> {
-        let account = account_of(lane);
-        let model = Some(lane).filter(|model| *model != account);
-        let troubled = [Some(account), model].into_iter().flatten();
-        let doors = troubled.filter_map(|name| {
+        // The machine, the account and its model must all be free.
+        self.worst_of([THIS_MACHINE, account_of(lane), lane])
+    }
+
+    fn worst_of<const N: usize>(&self, names: [&str; N]) -> Option<LaneState> {
+        let doors = names.into_iter().filter_map(|name| {
             let account = self.run.accounts.get(name)?;
             match (&account.held, account.probe) {
                 (Some(hold), _) => Some(LaneState::Held {
@@ -118,7 +125,6 @@ impl State {
                 (None, None) => None,
             }
         });
-        // Both the account and its model must be free.
         doors.max_by_key(rank)
     }
 
@@ -153,27 +159,27 @@ impl State {
         }
         let lane = self.lane_of(live).into_owned();
         for (name, account) in &mut self.run.accounts {
-            if *name == lane || name == account_of(&lane) {
+            if *name == lane || name == account_of(&lane) || name == THIS_MACHINE {
                 account.probe.get_or_insert(attempt);
             }
         }
     }
 
     pub(super) fn probed(&mut self, attempt: AttemptId, outcome: &Outcome) {
-        let works = match outcome {
-            Outcome::Passed | Outcome::Failed { .. } => true,
-            Outcome::Broke { .. }
-            | Outcome::Lost
-            | Outcome::Quota { .. }
-            | Outcome::Away { .. }
-            | Outcome::Revoked
-            | Outcome::Skipped { .. } => false,
+        let (agent_works, machine_works) = match outcome {
+            Outcome::Passed | Outcome::Failed { .. } => (true, true),
+            Outcome::Broke { .. } | Outcome::Quota { .. } | Outcome::Skipped { .. } => {
+                (false, true)
+            }
+            Outcome::Away { why, .. } => (false, !matches!(why, HoldWhy::Machine(_))),
+            Outcome::Lost | Outcome::Revoked => (false, false),
         };
-        self.run.accounts.retain(|_, account| {
+        self.run.accounts.retain(|name, account| {
             if account.probe != Some(attempt) {
                 return true;
             }
             account.probe = None;
+            let works = if name == THIS_MACHINE { machine_works } else { agent_works };
             !works || account.held.is_some()
         });
     }

@@ -1,7 +1,7 @@
 //! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
 use super::{Grant, Hold, LiveAttempt, Run, Shown, State, Status, Task};
-use crate::event::{Bill, Event, Facts, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
+use crate::event::{Bill, Event, Facts, HoldWhy, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
@@ -181,6 +181,9 @@ impl State {
         self.run.moved_at = shown.at;
         self.set_status(id, Status::At { step });
         self.probed(shown.id, &shown.outcome);
+        if let Some(tip) = &shown.facts.tip {
+            self.run.tip = Some(tip.clone());
+        }
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());
@@ -212,14 +215,17 @@ impl State {
                     task.skipped.insert(step, why.clone());
                 }
                 task.words = None;
+                task.broken_at = None;
                 task.results.insert(step, shown);
             }
             Outcome::Broke { .. } => {
                 *task.spent.retries.entry(step).or_default() += 1;
                 task.spent.retries_all += 1;
                 task.broken = Some(shown);
+                task.broken_at = Some(step);
             }
             Outcome::Lost => task.spent.interruptions += 1,
+            Outcome::Away { why: HoldWhy::Machine(_), .. } => task.spent.hindered += 1,
             Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
     }
@@ -288,6 +294,7 @@ impl State {
         task.spent.retries.clear();
         task.spent.retries_all = 0;
         task.spent.interruptions = 0;
+        task.spent.hindered = 0;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {

@@ -63,6 +63,8 @@ pub enum JobError {
     Skill(Vec<Missing>),
     #[error(transparent)]
     Money(#[from] super::billing::MoneyGone),
+    #[error("the process that supervised it was killed")]
+    Supervisor,
     #[error("the attempt was cancelled")]
     NotWanted,
     #[error("{} is not UTF-8", .path.display())]

@@ -62,6 +62,7 @@ impl Job {
             branch: self.run.branch.clone(),
             base: base.unwrap_or_else(|| start.clone()),
             start,
+            has_begun: self.run.tip.is_some(),
             task: self.task.name().to_owned(),
             attempt: self.want.id.to_string(),
             tree: Oid::parse(tree)?,
@@ -132,6 +133,8 @@ impl MergeWork<'_> {
     fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {
         facts.commit = Some(commit.to_string());
         facts.notes.extend(blocking(|| self.publish())?);
+        let Workshop { hub, repo, .. } = self.workshop;
+        facts.tip = Some(blocking(|| self.of.track(repo).tip(hub))?.commit.to_string());
         Ok((Outcome::Passed, facts))
     }
 

@@ -15,7 +15,9 @@ use autopilot_core::plan::{self, CheckedPlan, Plan, PlanRules, PlanTask, Planned
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{AttemptName, DocumentRequest, Oid, commit_document, list_paths};
+use autopilot_host::git::{
+    AttemptName, DocumentRequest, GitError, Oid, commit_document, list_paths,
+};
 
 /// Maximum number of paths in the summary of the repository.
 const PATHS_MAX: usize = 200_000;
@@ -213,7 +215,11 @@ impl Job {
         let name = format!("refs/heads/{}", self.run.branch);
         match blocking(|| self.context.workshop.hub.resolve(&name))? {
             Some(tip) => Ok(tip),
-            None => Ok(Oid::parse(&self.run.base)?),
+            None if self.run.tip.is_none() => Ok(Oid::parse(&self.run.base)?),
+            None => {
+                let name = self.run.branch.clone();
+                Err(GitError::NotFound { what: "branch", name }.into())
+            }
         }
     }
 }

@@ -113,6 +113,9 @@ impl Job {
                 watching.await
             }
         };
+        if ended.exit().supervisor_lost {
+            return Err(JobError::Supervisor);
+        }
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
     }
 
@@ -130,9 +133,6 @@ impl Job {
         }
         if exit.survivors > 0 {
             notes.push(format!("{} of its processes could not be ended", exit.survivors));
-        }
-        if exit.supervisor_lost {
-            notes.push("its supervisor was killed".to_owned());
         }
         if let WatchEnd::Stuck { evidence, .. } = ended {
             notes.push(format!("stuck: {evidence}"));

@@ -32,6 +32,8 @@ pub struct MergeTask {
     pub branch: String,
     /// The commit at which the run's branch starts.
     pub start: Oid,
+    /// Something was merged onto the branch already.
+    pub has_begun: bool,
     pub task: String,
     pub attempt: String,
     pub base: Oid,
@@ -45,6 +47,7 @@ impl MergeTask {
             run: &self.run,
             branch: &self.branch,
             start: &self.start,
+            has_begun: self.has_begun,
             identity: &repo.identity,
             now: seconds_now(),
         }

@@ -2,13 +2,19 @@
 //! left.
 
 use super::RunProcessError;
+use crate::job::fault;
 use crate::place::StatePaths;
 use crate::workspace::{self, WorkspaceError};
-use autopilot_host::{dir, room, sweep};
+use autopilot_core::event::MachineFault;
+use autopilot_host::{dir, file, room, sweep};
 
 /// Below this, not even the journal and a small worktree are safe.
 const DISK_BYTES_MIN: u64 = 32 << 20;
 const INODES_MIN: u64 = 5_000;
+/// Below this, not even a log file is safe.
+const INODES_LEAST: u64 = 32;
+/// A file that is written to find out whether files can be written.
+const PROBE: &str = ".writable";
 
 /// Refuses to start without room on the disk, and raises the limits of this process.
 pub(crate) fn make_room(
@@ -31,6 +37,28 @@ pub(crate) fn make_room(
         notice("few inodes are left for the state directory; worktrees may not fit");
     }
     Ok(())
+}
+
+/// Returns a fault of the machine that would make any work fail, with a sentence about it. It is
+/// found by doing: the directories are written to.
+pub(crate) fn trouble(place: &StatePaths) -> Option<(MachineFault, String)> {
+    for path in [place.state.clone(), place.views()] {
+        if let Ok(disk) = room::disk(path.as_std_path()) {
+            if disk.bytes_free < DISK_BYTES_MIN {
+                let what = format!("only {} MB are free in `{path}`", disk.bytes_free >> 20);
+                return Some((MachineFault::DiskFull, what));
+            }
+            if disk.inodes_free.is_some_and(|inodes| inodes < INODES_LEAST) {
+                return Some((MachineFault::NoInodes, format!("no more files fit in `{path}`")));
+            }
+        }
+        if let Err(error) = file::write_atomic(path.join(PROBE).as_std_path(), &[0; 4096]) {
+            let fault = fault::of_own_path(&error);
+            return Some((fault, crate::cause::chain(&error)));
+        }
+        let _next_time = dir::remove_file(path.join(PROBE).as_std_path());
+    }
+    None
 }
 
 /// Ends the processes of an interrupted attempt and removes its temporary files.

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::command::{CommandError, TRANSFER_TIMEOUT};
+use super::command::{CommandError, CommandStatus, TRANSFER_TIMEOUT};
 use super::commit::{NewCommit, TASK, trailers, write_commit};
 use super::disposable;
 use super::error::{GitError, OnFile};
@@ -115,7 +115,7 @@ impl Slot {
             Err(_) => {
                 // The index is only a cache; one cut short by a crash costs reading every file.
                 remove_tree(&index)?;
-                self.snapshot_tree(&index)?
+                self.snapshot_tree(&index).map_err(GitError::of_worktree)?
             }
         };
         let tree = self.without_renormalised(&index, request.base, tree)?;
@@ -261,7 +261,7 @@ impl Slot {
         match add(&["--ignore-errors"]) {
             // Git exits with 1 when some files were left out and with 128 when it gave up.
             Ok(_) => {}
-            Err(CommandError::Failed { status, .. }) if status == "exit code 1" => {}
+            Err(CommandError::Failed { status: CommandStatus::Code(1), .. }) => {}
             Err(other) => return Err(other.into()),
         }
         violations.push(Violation::Unreadable { reason: first.to_string() });

@@ -33,7 +33,7 @@ pub enum CommandError {
     Spawn { called: String, source: io::Error },
     /// The command reported a failure.
     #[error("{called} failed with {status}: {stderr}")]
-    Failed { called: String, status: String, stderr: String },
+    Failed { called: String, status: CommandStatus, stderr: String },
     /// The command missed its deadline and was killed.
     #[error("{called} did not finish within {} s: {stderr}", after.as_secs())]
     TimedOut { called: String, after: Duration, stderr: String },
@@ -43,6 +43,24 @@ pub enum CommandError {
     /// The command printed more than is kept in memory.
     #[error("{called} printed more than {bytes_max} bytes")]
     TooLong { called: String, bytes_max: usize },
+}
+
+/// The unsuccessful end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandStatus {
+    /// The command ended by itself.
+    Code(i32),
+    /// A signal ended the command.
+    Signal(i32),
+}
+
+impl std::fmt::Display for CommandStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CommandStatus::Code(code) => write!(f, "exit code {code}"),
+            CommandStatus::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
 }
 
 /// The result of a finished command.
@@ -67,9 +85,8 @@ impl Output {
     pub(crate) fn expect_code(self, codes: &[i32]) -> Result<Output, CommandError> {
         let status = match (self.code(), self.status.signal()) {
             (Some(code), _) if codes.contains(&code) => return Ok(self),
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "an unknown status".into(),
+            (Some(code), _) => CommandStatus::Code(code),
+            (None, signal) => CommandStatus::Signal(signal.unwrap_or_default()),
         };
         Err(CommandError::Failed { called: self.called, status, stderr: self.stderr })
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::command::CommandError;
+use super::command::{CommandError, CommandStatus};
 use super::object::Oid;
 use super::repo::RepoRefusal;
 
@@ -13,6 +13,9 @@ pub enum GitError {
     /// A git command failed.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// The files or commits that an agent left can't be read.
+    #[error(transparent)]
+    Worktree(Box<GitError>),
     /// The user's repository cannot be worked on.
     #[error(transparent)]
     Refused(#[from] RepoRefusal),
@@ -40,6 +43,31 @@ pub enum GitError {
     /// A branch or a name does not exist.
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },
+}
+
+impl GitError {
+    /// Marks the failure of an operation that reads what an agent wrote. A git that was killed or
+    /// could not be started says nothing about the agent and is left as it is.
+    pub(crate) fn of_worktree(error: impl Into<GitError>) -> GitError {
+        match error.into() {
+            error @ (GitError::Command(
+                CommandError::Failed { status: CommandStatus::Code(_), .. }
+                | CommandError::TimedOut { .. }
+                | CommandError::TooLong { .. },
+            )
+            | GitError::File { .. }
+            | GitError::Unreadable { .. }) => GitError::Worktree(Box::new(error)),
+            other @ (GitError::Command(_)
+            | GitError::Worktree(_)
+            | GitError::Refused(_)
+            | GitError::TooManyCommits { .. }
+            | GitError::RefMoved { .. }
+            | GitError::Tampered { .. }
+            | GitError::SlotMissing { .. }
+            | GitError::ProofDiffers { .. }
+            | GitError::NotFound { .. }) => other,
+        }
+    }
 }
 
 fn show(oid: &Option<Oid>) -> String {

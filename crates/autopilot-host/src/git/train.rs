@@ -23,6 +23,8 @@ pub struct Track<'a> {
     pub branch: &'a str,
     /// The commit at which that branch starts when it does not exist yet.
     pub start: &'a Oid,
+    /// Whether something was merged onto the branch, so that it must exist.
+    pub has_begun: bool,
     /// Author and committer of the merges.
     pub identity: &'a CommitIdentity,
     /// The time of the merges, in seconds since 1970.
@@ -91,6 +93,9 @@ impl Track<'_> {
     pub fn tip(&self, hub: &Hub) -> Result<Tip, GitError> {
         let found = hub.resolve(&self.name())?;
         let exists = found.is_some();
+        if self.has_begun && !exists {
+            return Err(GitError::NotFound { what: "branch", name: self.branch.to_owned() });
+        }
         Ok(Tip { commit: found.unwrap_or_else(|| self.start.clone()), exists })
     }
 

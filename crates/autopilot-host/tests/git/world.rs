@@ -115,6 +115,7 @@ impl Open {
             run: "r1",
             branch: "autopilot/run-r1",
             start: &self.repo.base_tip,
+            has_begun: false,
             identity: &self.repo.identity,
             now: NOW,
         }

@@ -8,7 +8,7 @@ use super::books::{Books, Entry, Place};
 use super::rule::{Kept, kept};
 use super::table;
 use autopilot_core::config::WorkBy;
-use autopilot_core::event::{Event, HaltWhy, HoldWhy, Outcome, Record};
+use autopilot_core::event::{Event, HaltWhy, HoldWhy, Outcome, Record, THIS_MACHINE};
 use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::limit::Limits;
 use autopilot_core::step::Step;
@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 const PAUSE_MAX_MS: u64 = 900_000;
 /// What may be added to a time somebody named.
 const SPREAD_MAX_MS: u64 = 1_000;
+/// How often in a row the machine is tried again, and the longest pause before that.
+const MACHINE_TRIES: u32 = 6;
+const MACHINE_PAUSE_MAX_MS: u64 = 32_000;
 
 /// An account, or a model of one, that was held and has not been seen to work since.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +29,7 @@ pub struct Doubt {
     pub held: Option<Option<Time>>,
     /// Who was started on it since it was freed.
     pub probe: Option<AttemptId>,
-    /// Times in a row that somebody was refused log-in.
+    /// Times in a row that somebody was refused log-in, or that the machine was at fault.
     pub refused: u32,
 }
 
@@ -68,8 +71,9 @@ impl Books {
         for at in 0..count {
             let lane = self.lane(task, step, at);
             let account = lane.split('/').next().unwrap_or_default().to_owned();
+            let names = [THIS_MACHINE, &account, &lane];
             let doubts: Vec<&Doubt> =
-                [&account, &lane].iter().filter_map(|name| self.doubts.get(*name)).collect();
+                names.iter().filter_map(|name| self.doubts.get(*name)).collect();
             let holds: Vec<Option<Time>> = doubts.iter().filter_map(|doubt| doubt.held).collect();
             if holds.is_empty() && doubts.iter().all(|doubt| doubt.probe.is_none()) {
                 return Way::Open(at);
@@ -84,12 +88,24 @@ impl Books {
         if asked { Way::Asked } else { Way::Held(soonest) }
     }
 
+    /// Whether the machine is neither held nor being tried.
+    pub fn machine_is_open(&self) -> bool {
+        let machine = self.doubts.get(THIS_MACHINE);
+        machine.is_none_or(|doubt| doubt.held.is_none() && doubt.probe.is_none())
+    }
+
     pub fn may_be_done(&self, task: TaskId, step: Step) -> bool {
         matches!(self.ways(task, step), Way::Open(_))
     }
 
     /// An attempt begins: nobody is asked who is held, and of those in doubt only one is.
     pub fn lane_taken(&mut self, id: AttemptId, task: TaskId, step: Step, lane: u32) -> Kept {
+        if table::is_serial(step) {
+            kept(self.machine_is_open(), || format!("A17: {step} begins on a held machine"))?;
+            if let Some(doubt) = self.doubts.get_mut(THIS_MACHINE) {
+                doubt.probe = Some(id);
+            }
+        }
         if !table::is_slot(step) {
             return kept(lane == 0, || format!("C28: {step} takes lane {lane}"));
         }
@@ -103,7 +119,7 @@ impl Books {
             Way::Held(_) => return Err(format!("A16: {step} begins with {name}, which is held")),
         }
         let account = name.split('/').next().unwrap_or_default().to_owned();
-        for name in [&account, &name] {
+        for name in [THIS_MACHINE, &account, &name] {
             if let Some(doubt) = self.doubts.get_mut(name) {
                 doubt.probe = Some(id);
             }
@@ -112,8 +128,11 @@ impl Books {
     }
 
     pub fn lane_left(&mut self, id: AttemptId, outcome: &Outcome) {
-        let works = matches!(outcome, Outcome::Passed | Outcome::Failed { .. });
-        self.doubts.retain(|_, doubt| {
+        let agent_works = matches!(outcome, Outcome::Passed | Outcome::Failed { .. });
+        let is_ours = matches!(outcome, Outcome::Away { why: HoldWhy::Machine(_), .. });
+        let is_over = !matches!(outcome, Outcome::Lost | Outcome::Revoked);
+        self.doubts.retain(|name, doubt| {
+            let works = if name == THIS_MACHINE { is_over && !is_ours } else { agent_works };
             let is_probe = doubt.probe == Some(id);
             doubt.probe = doubt.probe.filter(|probe| *probe != id);
             !(is_probe && works && doubt.held.is_none())
@@ -179,10 +198,17 @@ impl Books {
         let refused = self.doubts.get(account).map_or(0, |doubt| doubt.refused);
         let is_fair = match (why, until) {
             (HoldWhy::Quota | HoldWhy::Outage, Some(until)) => until > at && until <= longest,
-            (HoldWhy::Auth, Some(until)) => {
+            (HoldWhy::Auth | HoldWhy::Program, Some(until)) => {
                 refused <= 1 && until > at && until <= at.plus_ms(20_000)
             }
-            (HoldWhy::Auth, None) => refused > 1,
+            (HoldWhy::Auth | HoldWhy::Program, None) => refused > 1,
+            (HoldWhy::Machine(_), Some(until)) => {
+                refused <= MACHINE_TRIES && until > at && until <= at.plus_ms(MACHINE_PAUSE_MAX_MS)
+            }
+            (HoldWhy::Machine(_), None) => {
+                let often = |entry: &Entry| entry.hindered > self.limits.interruptions_max;
+                refused > MACHINE_TRIES || self.tasks.iter().any(often)
+            }
             (HoldWhy::Model, None) => true,
             (HoldWhy::Quota | HoldWhy::Outage, None) | (HoldWhy::Model, Some(_)) => false,
         };
@@ -192,7 +218,10 @@ impl Books {
     pub fn held(&mut self, account: &str, until: Option<Time>, why: HoldWhy, trips: u32) {
         let doubt = self.doubts.entry(account.to_owned()).or_default();
         doubt.held = Some(until);
-        doubt.refused = if why == HoldWhy::Auth { trips } else { 0 };
+        doubt.refused = match why {
+            HoldWhy::Auth | HoldWhy::Program | HoldWhy::Machine(_) => trips,
+            HoldWhy::Quota | HoldWhy::Outage | HoldWhy::Model => 0,
+        };
     }
 
     pub fn freed(&mut self, account: &str) {
@@ -232,7 +261,9 @@ impl Books {
         };
         match why {
             HaltWhy::Away { .. } => {
-                let lost = some(&|id, _, step| matches!(self.ways(id, step), Way::Held(None)));
+                let machine = self.doubts.get(THIS_MACHINE).and_then(|doubt| doubt.held);
+                let lost = machine == Some(None)
+                    || some(&|id, _, step| matches!(self.ways(id, step), Way::Held(None)));
                 kept(idle && lost, || format!("A17: the run rests although it could go on: {why}"))
             }
             HaltWhy::Quota { .. } => {
@@ -260,7 +291,10 @@ impl Books {
     /// Somebody works, waits for a time that comes, or is asked.
     pub fn something_goes_on(&self) -> Kept {
         let waiting = self.tasks.iter().any(|task| matches!(task.place, Place::Waiting(_)));
-        kept(waiting || !self.live.is_empty(), || "I9: nothing goes on and nobody rests".to_owned())
+        let machine = self.doubts.get(THIS_MACHINE).and_then(|doubt| doubt.held).flatten();
+        kept(waiting || machine.is_some() || !self.live.is_empty(), || {
+            "I9: nothing goes on and nobody rests".to_owned()
+        })
     }
 }
 
@@ -292,8 +326,12 @@ fn refused(lane: &str, outcome: &Outcome) -> Option<(String, HoldWhy, Option<Tim
     match outcome {
         Outcome::Quota { until } => Some((account.to_owned(), HoldWhy::Quota, Some(*until))),
         Outcome::Away { why, until, .. } => {
-            let whole = matches!(why, HoldWhy::Quota | HoldWhy::Auth);
-            Some((if whole { account } else { lane }.to_owned(), *why, *until))
+            let held = match why {
+                HoldWhy::Quota | HoldWhy::Auth | HoldWhy::Program => account,
+                HoldWhy::Outage | HoldWhy::Model => lane,
+                HoldWhy::Machine(_) => THIS_MACHINE,
+            };
+            Some((held.to_owned(), *why, *until))
         }
         Outcome::Passed
         | Outcome::Failed { .. }

@@ -62,6 +62,8 @@ pub struct Entry {
     pub rounds: u32,
     pub rounds_ever: u32,
     pub interruptions: u32,
+    /// How often the machine kept it from its work, since a person last re-opened it.
+    pub hindered: u32,
     pub broke: u32,
     pub broke_here: BTreeMap<Step, u32>,
     pub waited_ms: u64,
@@ -211,6 +213,7 @@ impl Books {
             let spent = &task.spent;
             for (what, counted, booked) in [
                 ("interruptions", spent.interruptions, entry.interruptions),
+                ("hindered", spent.hindered, entry.hindered),
                 ("broken tries", spent.retries_all, entry.broke),
                 ("rounds ever", spent.rounds_lived, entry.rounds_ever),
                 ("attempts", spent.attempts, entry.attempts),

@@ -4,7 +4,8 @@ use super::account::Before;
 use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
-    Bill, Event, Facts, Failure, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry, Verdict,
+    Bill, Event, Facts, Failure, HoldWhy, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry,
+    Verdict,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -46,7 +47,7 @@ impl Books {
         self.whole_record(record, &lasting_before)
     }
 
-    fn live_where(&self, is: impl Fn(Step) -> bool) -> Vec<AttemptId> {
+    pub(super) fn live_where(&self, is: impl Fn(Step) -> bool) -> Vec<AttemptId> {
         self.live.iter().filter(|(_, (_, step))| is(*step)).map(|(id, _)| *id).collect()
     }
 
@@ -179,51 +180,8 @@ impl Books {
         kept(stray.is_none(), || "I2: tasks came that nobody was to bring".to_owned())
     }
 
-    /// Whatever could go on does: a run that is neither over nor halted never waits for nothing.
-    fn nobody_idles(&self, slots: u32) -> Kept {
-        if self.halt.is_some() || self.tasks.first().is_none_or(|root| root.place.is_settled()) {
-            return Ok(());
-        }
-        if self.focus.is_some() {
-            return self.something_goes_on();
-        }
-        let serial = self.live_where(table::is_serial).len() as u32;
-        let has_worker = slots < self.limits.workers_max && !(self.is_short && slots > 0);
-        for (at, task) in self.tasks.iter().enumerate() {
-            let Place::At(step) = task.place else { continue };
-            let may_go = if table::is_gate(step) {
-                true
-            } else if table::is_serial(step) {
-                serial < self.limits.effects_max
-            } else {
-                table::is_slot(step)
-                    && has_worker
-                    && self.may_be_done(TaskId(at as u32), step)
-                    && !self.is_in_the_way(task)
-            };
-            kept(!may_go, || format!("I9: {} is left idle at {step}", task.name))?;
-            if step == Step::Tasks {
-                self.children_go_on(task)?;
-            }
-        }
-        self.something_goes_on()
-    }
-
-    fn children_go_on(&self, task: &Entry) -> Kept {
-        let children = || task.children.iter().map(|child| &self.tasks[child.index()]);
-        let at_work = children().any(|task| task.place.is_under_way());
-        let one_by_one = self.flow == Some(Flow::Queue);
-        let openable = children().find(|task| {
-            task.place == Place::Open && self.unmet(task).is_none() && !(one_by_one && at_work)
-        });
-        kept(openable.is_none(), || {
-            format!("I9: {} could begin and does not", openable.map_or("", |task| &task.name))
-        })?;
-        kept(at_work, || format!("I9: nothing is under way in {}", task.name))
-    }
-
     /// It has not begun, and would write where another that has begun writes; or it waits for another.
-    fn is_in_the_way(&self, task: &Entry) -> bool {
+    pub(super) fn is_in_the_way(&self, task: &Entry) -> bool {
         // Nobody is asked about steps while a person continues one of them.
         let is_asking = |child: &TaskId| self.tasks[child.index()].place.is_under_way();
         let waits = |task: &Entry| {
@@ -251,7 +209,7 @@ impl Books {
         (is_new, -i64::from(task.spec.priority), -i64::from(task.spec.urgency))
     }
 
-    fn unmet(&self, task: &Entry) -> Option<TaskId> {
+    pub(super) fn unmet(&self, task: &Entry) -> Option<TaskId> {
         task.needs.iter().copied().find(|dep| !self.is_met(&self.tasks[dep.index()]))
     }
 
@@ -408,6 +366,7 @@ impl Books {
             rounds: 0,
             rounds_ever: 0,
             interruptions: 0,
+            hindered: 0,
             broke: 0,
             broke_here: Default::default(),
             waited_ms: 0,
@@ -707,6 +666,7 @@ impl Books {
                 *entry.broke_here.entry(step).or_default() += 1;
             }
             Outcome::Lost => entry.interruptions += 1,
+            Outcome::Away { why: HoldWhy::Machine(_), .. } => entry.hindered += 1,
             Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
         }
         self.merged += usize::from(step == Step::Merge && *outcome == Outcome::Passed);
@@ -904,6 +864,7 @@ impl Books {
         entry.broke = 0;
         entry.broke_here.clear();
         entry.interruptions = 0;
+        entry.hindered = 0;
         entry.finished.clear();
         Ok(())
     }

@@ -5,8 +5,8 @@ use autopilot_core::step::Step;
 /// Where a task of the paired loop may go from a step; `None` is the beginning.
 pub fn paired(from: Option<Step>) -> &'static [Step] {
     match from {
-        // A task that a person re-opened goes on with a repair.
-        None => &[Step::Build, Step::Fix],
+        // A task that a person re-opened goes on with a repair, or with the merge that broke.
+        None => &[Step::Build, Step::Fix, Step::Merge],
         Some(Step::Build | Step::Fix) => &[Step::Validate],
         // The review may be switched off; a failing validation never skips it.
         Some(Step::Validate) => &[Step::Review, Step::UatGenerate],
@@ -84,7 +84,7 @@ pub fn goal(from: Option<Step>) -> &'static [Step] {
 /// Where a step of a workflow goes: worked on once and merged, with repairs of conflicts alone.
 pub fn session(from: Option<Step>) -> &'static [Step] {
     match from {
-        None => &[Step::WorkflowStep, Step::Fix],
+        None => &[Step::WorkflowStep, Step::Fix, Step::Merge],
         Some(Step::WorkflowStep) => &[Step::Merge],
         Some(Step::Fix) => &[Step::Merge, Step::Fix],
         Some(Step::Merge) => &[Step::Fix],

@@ -2,7 +2,9 @@
 
 use crate::agent::{Ending, Line, Scripted, count_urgency};
 use crate::world::people::{Act, Cue, When, answer};
-use autopilot_core::event::{Bill, Facts, HaltWhy, HoldWhy, Outcome, RunSpec, TaskEntry};
+use autopilot_core::event::{
+    Bill, Facts, HaltWhy, HoldWhy, MachineFault, Outcome, RunSpec, TaskEntry,
+};
 use autopilot_core::flow::Flow;
 use autopilot_core::flow::review::ReviewIssue;
 use autopilot_core::guard::Severity;
@@ -209,6 +211,9 @@ fn item(words: &str) -> Result<Line, String> {
         "refused" => Ending::Away { why: HoldWhy::Auth },
         "unreachable" => Ending::Away { why: HoldWhy::Outage },
         "unknown-model" => Ending::Away { why: HoldWhy::Model },
+        "not-installed" => Ending::Away { why: HoldWhy::Program },
+        "hindered" => Ending::Away { why: HoldWhy::Machine(MachineFault::DiskFull) },
+        "git-fails" => Ending::Away { why: HoldWhy::Machine(MachineFault::Git) },
         other => return Err(format!("`{other}` is no ending")),
     };
     let mut line = Line {

@@ -184,6 +184,8 @@ impl Play {
                 HoldWhy::Auth => "not logged in",
                 HoldWhy::Outage => "outage",
                 HoldWhy::Model => "unknown model",
+                HoldWhy::Program => "not installed",
+                HoldWhy::Machine(_) => "hindered by the machine",
             },
             Outcome::Revoked => "revoked",
             Outcome::Skipped { .. } => "skipped",

@@ -18,9 +18,12 @@ pub struct Git {
 }
 
 impl Git {
-    /// Looks for the trace of this attempt and does only what is missing.
+    /// Looks for the trace of this attempt, or of an earlier one that merged the very same work and
+    /// could not say so any more, and does only what is missing.
     pub fn merge(&mut self, task: TaskId, attempt: AttemptId, tree: &str) {
-        if self.merges.iter().any(|merge| merge.attempt == attempt) {
+        let is_done =
+            |merge: &Merge| merge.attempt == attempt || merge.task == task && merge.tree == tree;
+        if self.merges.iter().any(is_done) {
             return;
         }
         self.merges.push(Merge { task, attempt, tree: tree.to_owned() });

@@ -154,7 +154,11 @@ fn wait(all: &mut BTreeMap<TaskId, Vec<TimeSpan>>, event: &Event, at: Time, last
         Event::WaitBegan { task, account, why, .. } => {
             let why = match why {
                 HoldWhy::Quota => format!("waiting for quota of {account}"),
-                HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Model => {
+                HoldWhy::Auth
+                | HoldWhy::Outage
+                | HoldWhy::Model
+                | HoldWhy::Program
+                | HoldWhy::Machine(_) => {
                     format!("waiting for {account}: {}", why.word())
                 }
             };

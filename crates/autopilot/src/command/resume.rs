@@ -35,11 +35,8 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
         }
         return super::done();
     }
-    let opened = work::reopen(global, &place, false)?;
-    work::work(
-        global,
-        opened,
-        Intent::Resume { asks: Vec::new(), limits, model: args.model.clone(), texts: Vec::new() },
-        args.wait,
-    )
+    let opened = work::reopen(global, &place, false).map_err(CommandFailure::of_existing_run)?;
+    let model = args.model.clone();
+    let intent = Intent::Resume { asks: Vec::new(), limits, model, texts: Vec::new() };
+    work::work(global, opened, intent, args.wait).map_err(CommandFailure::of_existing_run)
 }

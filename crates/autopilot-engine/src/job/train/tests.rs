@@ -8,6 +8,7 @@ fn request(task: &str) -> MergeRequest {
         run: "r".into(),
         branch: "autopilot/run-r".into(),
         start: oid.clone(),
+        has_begun: false,
         task: task.into(),
         attempt: "1.0".into(),
         base: oid.clone(),

@@ -42,7 +42,7 @@ impl Slot {
         }
         match self.import(request, found) {
             Ok(taken) => Ok(taken),
-            Err(GitError::Command(error)) => {
+            Err(GitError::Worktree(error)) => {
                 violations.push(Violation::CommitsNotTaken { reason: error.to_string() });
                 self.import_one_by_one(request, found)
             }
@@ -64,7 +64,7 @@ impl Slot {
                     all.newly_saved |= taken.newly_saved;
                     all.commits.extend(taken.commits);
                 }
-                Err(GitError::Command(_)) => {}
+                Err(GitError::Worktree(_)) => {}
                 Err(other) => return Err(other),
             }
         }
@@ -90,7 +90,8 @@ impl Slot {
             .filter(|(name, _)| !name.starts_with(&format!("{prefix}/")))
             .map(|(_, oid)| oid)
             .collect();
-        let commits: Vec<Oid> = typed(with_agent("look at the agent's commits"), &tips)?
+        let commits: Vec<Oid> = typed(with_agent("look at the agent's commits"), &tips)
+            .map_err(GitError::of_worktree)?
             .into_iter()
             .filter_map(|(oid, kind)| (kind == "commit").then_some(oid))
             .collect();
@@ -102,7 +103,8 @@ impl Slot {
         let out = with_agent("list the agent's commits")
             .args(["rev-list", "--parents", "--stdin"])
             .stdin(ask)
-            .ok()?;
+            .ok()
+            .map_err(GitError::of_worktree)?;
         let listing = String::from_utf8_lossy(&out).into_owned();
         let (new, heads) = heads_of(&listing)?;
         if new.is_empty() {
@@ -116,7 +118,8 @@ impl Slot {
             }
         }
         if !missing.is_empty() {
-            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, ObjectCheck::Strict)?;
+            let _kept = transfer(&source, hub.dir(), &missing, &hub.tips()?, ObjectCheck::Strict)
+                .map_err(GitError::of_worktree)?;
             for head in &missing {
                 hub.set_ref(&format!("{prefix}/{head}"), head, ExpectedRef::Absent)?;
             }

@@ -1,0 +1,400 @@
+//! Faults of the machine and of Autopilot's own tools, injected for real: git that is killed or
+//! fails, a supervisor that is killed, a disk that is full, read-only or out of inodes. No task may
+//! pay for them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test file; its functions are test code too"
+)]
+
+use autopilot_testkit::stage::{APPROVES, Ended, Stage};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A git between Autopilot and the real one, which does to some commands what it is told to.
+struct FaultyGit {
+    dir: PathBuf,
+}
+
+impl FaultyGit {
+    fn on(stage: &mut Stage) -> FaultyGit {
+        let dir = stage.folder().join("faulty");
+        let path = std::env::var("PATH").unwrap();
+        let real =
+            std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+        fs::create_dir(&dir).unwrap();
+        let (here, real) = (dir.display(), real.unwrap());
+        let script = format!(
+            "#!/bin/sh\nskip=\nfor word in \"$@\"; do\n  case \"$skip$word\" in\n    -c) skip=x;;\n    \
+             x*) skip=;;\n    *) verb=$word; break;;\n  esac\ndone\n\
+             echo \"$verb\" >> '{here}/verbs'\n\
+             if [ -e \"{here}/$verb.always\" ] || rm \"{here}/$verb.once\" 2>/dev/null; then\n  \
+             echo \"$verb\" >> '{here}/struck'\n  . '{here}/how'\nfi\nexec '{}' \"$@\"\n",
+            real.display()
+        );
+        fs::write(dir.join("git"), script).unwrap();
+        fs::set_permissions(dir.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+        stage.set("PATH", &format!("{here}:{path}"));
+        let git = FaultyGit { dir };
+        git.does("kill -9 $$");
+        git
+    }
+
+    fn does(&self, how: &str) {
+        fs::write(self.dir.join("how"), how).unwrap();
+    }
+
+    fn heal(&self, verb: &str) {
+        fs::remove_file(self.dir.join(format!("{verb}.always"))).unwrap();
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_autopilot"))
+}
+
+/// A builder that does the task, and something else the first time. Not before the run is under
+/// way: what is refused then has cost nothing yet.
+fn builds_and(stage: &Stage, command: &str) {
+    let build = |first: &str, run: &str| {
+        format!(
+            "- step: [build, fix]\n  {first}do:\n    - run: \"{run}; printf 'start\\ndone\\n' > \
+             app.txt\"\n    - answer: {{ changed_files: [app.txt], notes: x }}\n"
+        )
+    };
+    stage.agents(&[&build("attempt: 1\n  ", command), &build("", "true"), APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nsandbox: { mode: off }\n");
+}
+
+/// What is wrong, unless the task is done, its commit is on the branch, and it paid for nothing.
+fn fault(stage: &Stage, ended: &Ended) -> Option<String> {
+    let (state, task) = (stage.state_json(), stage.first_task());
+    let paid = (&task["retries"], &task["iteration"]);
+    if ended.code != 0 || state["current_state"] != "DONE" || paid != (&0.into(), &1.into()) {
+        return Some(format!("exit {}, {paid:?}: {}", ended.code, ended.said()));
+    }
+    let branches =
+        stage.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/autopilot"]);
+    let run = branches.lines().find(|name| name.contains("/run-")).unwrap();
+    let made = stage.git(&["show", &format!("{run}:app.txt")]);
+    if made != "start\ndone" {
+        return Some(format!("it made {made:?}"));
+    }
+    (!stage.survivors().is_empty()).then(|| format!("left behind: {:?}", stage.survivors()))
+}
+
+#[test]
+fn a_git_command_that_is_killed_or_fails_once_costs_the_task_nothing() {
+    let mut calm = stage();
+    let git = FaultyGit::on(&mut calm);
+    calm.run_task().expect(0);
+    let verbs: BTreeSet<String> = git.lines("verbs").into_iter().collect();
+    for verb in
+        ["pack-objects", "index-pack", "merge-tree", "commit-tree", "update-ref", "read-tree"]
+    {
+        assert!(verbs.contains(verb), "{verb} is not in {verbs:?}");
+    }
+    let mut faults = Vec::new();
+    for how in ["kill -9 $$", "exit 128"] {
+        for verb in &verbs {
+            let mut stage = stage();
+            let git = FaultyGit::on(&mut stage);
+            git.does(how);
+            builds_and(&stage, &format!("touch '{}/{verb}.once'", git.dir.display()));
+            let ended = stage.run_task();
+            let what = format!("{verb} {how}, struck: {:?}", git.lines("struck"));
+            faults.extend(fault(&stage, &ended).map(|fault| format!("{what}: {fault}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[test]
+fn a_publication_that_always_fails_rests_the_run_and_the_task_is_done_when_git_is_mended() {
+    let mut stage = stage();
+    let git = FaultyGit::on(&mut stage);
+    // Published is what is packed for the user's repository, after the merge.
+    builds_and(&stage, &format!("touch '{}/index-pack.always'", git.dir.display()));
+    let rested = stage.run_task().expect(2);
+    let rested = rested.says(&["git failed in Autopilot's own repository", "autopilot resume"]);
+    assert_eq!(stage.state_json()["current_state"], "PAUSED", "{}", rested.said());
+    assert_eq!(stage.first_task()["retries"], 0);
+    git.heal("index-pack");
+    let ended = stage.run(&["resume"]);
+    assert_eq!(fault(&stage, &ended), None);
+}
+
+/// A command that kills its supervisor the first time: the nearest ancestor that is one.
+fn kills_its_supervisor(stage: &Stage) -> String {
+    let mark = stage.folder().join("killed").display().to_string();
+    let script = stage.folder().join("kill.sh");
+    let text = format!(
+        "[ -e '{mark}' ] && exit 0\ntouch '{mark}'\npid=$$\nwhile [ \"$pid\" -gt 1 ]; do\n  \
+         if tr '\\0' ' ' < /proc/$pid/cmdline | grep -q __exec; then kill -9 $pid; sleep 60; fi\n  \
+         pid=$(grep PPid /proc/$pid/status | cut -f2)\ndone\nexit 3\n"
+    );
+    fs::write(&script, text).unwrap();
+    format!("sh '{}'", script.display())
+}
+
+#[test]
+fn a_killed_supervisor_costs_the_task_nothing() {
+    // Of a builder.
+    let built = stage();
+    builds_and(&built, &kills_its_supervisor(&built));
+    let ended = built.run_task();
+    assert_eq!(fault(&built, &ended), None);
+    assert!(ended.said().contains("supervisor"), "{}", ended.said());
+    // Of the tests, in the clean checkout: not the base's, which have no line that says done.
+    let tested = stage();
+    builds_and(&tested, "true");
+    let tests = format!(
+        "commands: {{ tests: \"grep -q done app.txt && {}; sh test.sh\" }}\nsandbox: {{ mode: off \
+         }}\n",
+        kills_its_supervisor(&tested)
+    );
+    tested.config(&tests);
+    let ended = tested.run_task();
+    assert_eq!(fault(&tested, &ended), None);
+    assert!(ended.said().contains("supervisor"), "{}", ended.said());
+}
+
+/// A file system of its own for the state directory, in a mount namespace that lives as long as
+/// this does.
+struct SmallDisk {
+    holder: Child,
+    state: PathBuf,
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ended_already = self.holder.kill();
+        let _ended_already = self.holder.wait();
+    }
+}
+
+impl SmallDisk {
+    fn under(stage: &Stage, options: &str) -> SmallDisk {
+        let state = stage.state();
+        fs::create_dir_all(&state).unwrap();
+        let ready = stage.folder().join("mounted");
+        let script = format!(
+            "mount -t tmpfs -o {options} tmpfs '{}' && touch '{}' && exec sleep 600",
+            state.display(),
+            ready.display()
+        );
+        let how: &[&str] = if is_root() { &["-m"] } else { &["-Urm"] };
+        let mut holder = Command::new("unshare");
+        let holder = holder.args(how).args(["sh", "-c", &script]).stdin(Stdio::null());
+        let holder = holder.spawn().unwrap();
+        stage.wait_until("the disk is mounted", |_| ready.exists());
+        SmallDisk { holder, state }
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.holder.id().to_string(), "-m"]);
+        if !is_root() {
+            command.args(["-U", "--preserve-credentials"]);
+        }
+        command.args(["--", program]);
+        command
+    }
+
+    /// The binary with these arguments, on this disk.
+    fn command(&self, stage: &Stage, args: &[&str]) -> Command {
+        let plain = stage.command(args);
+        let mut command = self.inside(env!("CARGO_BIN_EXE_autopilot"));
+        // Whoever enters a mount namespace starts at its root.
+        command.arg("-C").arg(stage.root()).args(args).env_clear().stdin(Stdio::null());
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    }
+
+    #[track_caller]
+    fn shell(&self, script: &str) {
+        let status = self.inside("sh").args(["-c", script]).status().unwrap();
+        assert!(status.success(), "{script}");
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.state.join(name).display().to_string()
+    }
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
+}
+
+/// A builder that waits for a sign while the test does something to the machine.
+fn builds_after_a_sign(stage: &Stage) -> (PathBuf, PathBuf) {
+    let (here, go) = (stage.folder().join("here"), stage.folder().join("go"));
+    let wait = format!(
+        "touch '{}'; while [ ! -e '{}' ]; do sleep 0.05; done",
+        here.display(),
+        go.display()
+    );
+    builds_and(stage, &wait);
+    (here, go)
+}
+
+#[test]
+fn a_disk_that_is_full_or_out_of_inodes_for_a_while_costs_the_task_nothing() {
+    let fills = [
+        ("size=192m", "dd if=/dev/zero of=FILL bs=1M 2>/dev/null; true"),
+        (
+            "size=192m,nr_inodes=3000",
+            "mkdir FILL; i=0; while echo > FILL/$i; do i=$((i+1)); done 2>/dev/null; true",
+        ),
+    ];
+    for (options, fill) in fills {
+        let stage = stage();
+        let disk = SmallDisk::under(&stage, options);
+        let (here, go) = builds_after_a_sign(&stage);
+        let run = stage.start_command(disk.command(&stage, &["run", "tasks/say-done.md"]));
+        stage.wait_until("the builder is at work", |_| here.exists());
+        disk.shell(&fill.replace("FILL", &disk.file("fill")));
+        fs::write(&go, "").unwrap();
+        // The journal is on that disk too: where it can't be written, the run rests at once.
+        stage.wait_until("it is noticed", |_| {
+            let err = run.err();
+            err.contains("next try") || err.contains("autopilot resume")
+        });
+        disk.shell(&format!("rm -rf '{}'", disk.file("fill")));
+        let mut ended = run.wait();
+        if ended.code == 2 {
+            ended = stage.start_command(disk.command(&stage, &["resume"])).wait();
+        }
+        assert_eq!(fault(&stage, &ended), None, "{options}");
+    }
+}
+
+#[test]
+fn a_read_only_disk_refuses_a_resume_and_costs_nothing() {
+    let stage = stage();
+    let disk = SmallDisk::under(&stage, "size=192m");
+    let (here, go) = builds_after_a_sign(&stage);
+    let run = stage.start_command(disk.command(&stage, &["run", "tasks/say-done.md"]));
+    stage.wait_until("the builder is at work", |_| here.exists());
+    stage.start_command(disk.command(&stage, &["stop"])).wait().expect(0);
+    fs::write(&go, "").unwrap();
+    run.wait().expect(2);
+    let remount = |how: &str| {
+        disk.shell(&format!("mount -o remount,{how} '{}'", disk.state.display()));
+    };
+    remount("ro");
+    let refused = stage.start_command(disk.command(&stage, &["resume"])).wait();
+    refused.expect(2).says(&["read-only", "autopilot resume"]);
+    remount("rw");
+    let ended = stage.start_command(disk.command(&stage, &["resume"])).wait();
+    assert_eq!(fault(&stage, &ended), None);
+}
+
+#[test]
+fn too_many_open_files_for_a_while_cost_the_task_nothing() {
+    let stage = stage();
+    let (here, go) = builds_after_a_sign(&stage);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("the builder is at work", |_| here.exists());
+    let open_files_max = |count: &str| {
+        let pid = run.pid().to_string();
+        let status = Command::new("prlimit")
+            .args(["--pid", &pid, &format!("--nofile={count}:")])
+            .status()
+            .unwrap();
+        assert!(status.success(), "prlimit {count}");
+    };
+    open_files_max("8");
+    fs::write(&go, "").unwrap();
+    stage.wait_until("it is noticed", |_| run.err().contains("too many files are open"));
+    open_files_max("1024");
+    let ended = run.wait();
+    assert_eq!(fault(&stage, &ended), None);
+}
+
+/// A run of two tasks, one on top of the other, that was stopped between them.
+fn stopped_between_two_tasks() -> (Stage, PathBuf) {
+    let stage = stage();
+    for name in ["one", "two"] {
+        stage.task(name, &format!("Make {name}"));
+        fs::rename(stage.path(&format!("tasks/{name}.md")), stage.path(&format!("{name}.md")))
+            .unwrap();
+        let text =
+            stage.read(&format!("{name}.md")).replace("- app.txt\n", &format!("- {name}.txt\n"));
+        stage.write(&format!("queue/{name}.md"), &text);
+    }
+    let build = "
+- step: [build, fix]
+  do:
+    - run: \"echo made > $AUTOPILOT_TASK_ID.txt; test $AUTOPILOT_TASK_ID = one || sleep 600\"
+    - answer: { changed_files: [], notes: x }
+";
+    stage.agents(&[build, APPROVES]);
+    let run = stage.start(&["run", "--queue", "queue/"]);
+    stage.wait_until("the second is built", |stage| {
+        stage.state_json()["tasks"][1]["state"] == "BUILD"
+    });
+    stage.run(&["stop", "--now"]).expect(0);
+    run.wait().expect(2);
+    let build = "
+- step: [build, fix]
+  do:
+    - run: \"echo made > $AUTOPILOT_TASK_ID.txt\"
+    - answer: { changed_files: [], notes: x }
+";
+    stage.agents(&[build, APPROVES]);
+    let id = stage.read(".git/autopilot/id");
+    let hub = stage.state().join(id.trim()).join("hub.git");
+    (stage, hub)
+}
+
+#[test]
+fn a_branch_that_vanished_or_is_damaged_is_restored_before_anything_is_built_on_it() {
+    for damage in ["gone", "empty", "garbage", "zeros", "behind"] {
+        let (stage, hub) = stopped_between_two_tasks();
+        let list =
+            stage.git_in(&hub, &["for-each-ref", "--format=%(refname)", "refs/heads/autopilot"]);
+        let run = list.lines().find(|name| name.contains("/run-")).unwrap().to_owned();
+        let file = hub.join(&run);
+        match damage {
+            "gone" => {
+                stage.git_in(&hub, &["update-ref", "-d", &run]);
+            }
+            "empty" => fs::write(&file, "").unwrap(),
+            "garbage" => fs::write(&file, "not a commit\n").unwrap(),
+            "zeros" => fs::write(&file, format!("{}\n", "1".repeat(40))).unwrap(),
+            _ => {
+                stage.git_in(&hub, &["update-ref", &run, &format!("{run}~1")]);
+            }
+        }
+        let ended = stage.run(&["resume"]);
+        assert_eq!(ended.code, 0, "{damage}: {}", ended.said());
+        assert!(ended.said().contains("was restored at"), "{damage}: {}", ended.said());
+        let short = run.trim_start_matches("refs/heads/");
+        for name in ["one.txt", "two.txt"] {
+            assert_eq!(stage.git(&["show", &format!("{short}:{name}")]), "made", "{damage}");
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_somebody_moved_elsewhere_stops_the_run_and_is_named() {
+    let (stage, hub) = stopped_between_two_tasks();
+    let list = stage.git_in(&hub, &["for-each-ref", "--format=%(refname)", "refs/heads/autopilot"]);
+    let run = list.lines().find(|name| name.contains("/run-")).unwrap().to_owned();
+    let tree = stage.git_in(&hub, &["rev-parse", &format!("{run}^{{tree}}")]);
+    let other = stage.git_in(&hub, &["commit-tree", "-m", "another", &tree]);
+    stage.git_in(&hub, &["update-ref", &run, &other]);
+    let refused = stage.run(&["resume"]);
+    assert_ne!(refused.code, 0, "{}", refused.said());
+    assert!(refused.said().contains(&run), "{}", refused.said());
+    assert_eq!(stage.git_in(&hub, &["rev-parse", &run]), other, "it is left as it is");
+}
