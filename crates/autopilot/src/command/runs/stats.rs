@@ -34,8 +34,8 @@ fn text(stats: &RunStats) -> String {
     text.push_str(&format!(
         "{} in all, {}, {}, {} waited for quota\n\n",
         stats.cost,
-        view::count(stats.broken as usize, "broken attempt"),
-        view::count(stats.lost as usize, "interruption"),
+        view::count(stats.broken, "broken attempt"),
+        view::count(stats.lost, "interruption"),
         view::duration(stats.waited_ms)
     ));
     let money = |micros: u64| Micros(micros).to_string();
