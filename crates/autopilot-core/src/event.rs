@@ -15,6 +15,7 @@ use crate::config::{Options, WorkBy};
 use crate::flow::{Flow, Pipeline, RoundReason};
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::limit::Limits;
+use crate::number::count;
 use crate::pipeline::Switch;
 use crate::rail::Rail;
 use crate::step::Step;
@@ -415,14 +416,14 @@ pub enum Skip {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Failure {
     /// The rounds are used up.
-    #[error("did not converge in {rounds} iterations")]
+    #[error("did not converge in {}", count(*rounds as usize, "iteration"))]
     Rounds { rounds: u32 },
     #[error("stopped: {rail}")]
     Rail { rail: Rail },
     /// A step broke more often than the limits allow.
     #[error("{step} broke: {why}")]
     Broke { step: Step, why: String },
-    #[error("interrupted {times} times")]
+    #[error("interrupted {}", count(*times as usize, "time"))]
     Interrupted { times: u32 },
     /// The money of this task is used up; other tasks may have some left.
     #[error("{text}")]

@@ -134,13 +134,22 @@ impl Micros {
 
 impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${:.2}", self.usd())
+        // Less than a cent must not read as nothing.
+        let digits = if (1..10_000).contains(&self.0) { 6 } else { 2 };
+        let text = format!("{:.digits$}", self.usd());
+        write!(f, "${}", if digits == 2 { &text } else { text.trim_end_matches('0') })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn less_than_a_cent_is_not_told_as_nothing() {
+        let told = [0, 1, 1_500, 10_000, 1_234_567].map(|micros| Micros(micros).to_string());
+        assert_eq!(told, ["$0.00", "$0.000001", "$0.0015", "$0.01", "$1.23"]);
+    }
 
     #[test]
     fn an_attempt_id_reads_back_as_it_was_written() {

@@ -20,6 +20,7 @@ pub mod guard;
 pub mod id;
 pub mod input;
 pub mod limit;
+pub mod number;
 pub mod pilot;
 pub mod pipeline;
 pub mod plan;

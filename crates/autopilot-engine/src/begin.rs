@@ -22,6 +22,7 @@ use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::Limits;
+use autopilot_core::number::count;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
@@ -167,7 +168,7 @@ pub fn read_tasks(source: &WorkSource, root: &Utf8Path) -> Result<Tasks, BeginEr
             for (spec, id) in specs.iter_mut().zip(ids) {
                 spec.id = id;
             }
-            let title = format!("queue of {} tasks in {dir}", specs.len());
+            let title = format!("queue of {} in {dir}", count(specs.len(), "task"));
             let dir = in_repository(dir, root);
             let source = match pattern {
                 Some(pattern) => format!("{dir} --pattern {pattern}"),

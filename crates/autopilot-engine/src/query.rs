@@ -24,7 +24,7 @@ use crate::workspace;
 use autopilot_core::config::Config;
 use autopilot_core::config::nearest::nearest;
 use autopilot_core::event::{Event, Record};
-use autopilot_core::id::{AttemptId, TaskId};
+use autopilot_core::id::{AttemptId, TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_host::git::GitError;
 use autopilot_host::lock::Holder;
@@ -248,6 +248,12 @@ impl KnownRun {
     /// Whether a process works on the run.
     pub fn is_live(&self) -> bool {
         self.pid().is_some()
+    }
+
+    /// When the run started; the journal knows of it a moment before its first record.
+    pub fn started_at(&self) -> Time {
+        let started = self.state.has_begun().then_some(self.state.run.started_at);
+        started.unwrap_or(Time(self.run.created_at_ms))
     }
 
     /// How the run stands, as a sentence for people.

@@ -10,6 +10,7 @@ pub mod key;
 pub mod notice;
 pub mod page;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 pub mod screen;
 pub mod show;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, LazyLock, Once, OnceLock};
 
 /// Switches to an empty alternate screen without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
@@ -137,6 +137,23 @@ impl Signals {
     pub fn any(&self) -> Option<i32> {
         self.heard.iter().find(|(_, flag)| flag.load(Ordering::SeqCst)).map(|(signal, _)| *signal)
     }
+}
+
+/// Whether a signal ends this process at once, although it is caught.
+static IS_OBEYED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let is_obeyed = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP, SIGINT] {
+        let condition = Arc::clone(&is_obeyed);
+        let _stays_caught = signal_hook::flag::register_conditional_default(signal, condition);
+    }
+    is_obeyed
+});
+
+/// Says whether signals end this process at once. While it works on a run they ask the run to stop;
+/// afterwards nobody listens to them, and a process whose output nobody reads could not be ended.
+pub fn obey_signals(is_wanted: bool) {
+    IS_OBEYED.store(is_wanted, Ordering::SeqCst);
 }
 
 /// Ends this process as the signal would have if it had not been caught.

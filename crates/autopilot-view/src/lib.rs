@@ -154,8 +154,7 @@ pub fn headline(state: &State) -> String {
     let Some(stage) = state.root().and_then(Task::stage) else { return "starting".to_owned() };
     match (stage.work, state.live.len()) {
         (Work::Children(..), 0) => "starting the next task".to_owned(),
-        (Work::Children(..), 1) => "1 task running".to_owned(),
-        (Work::Children(..), many) => format!("{many} tasks running"),
+        (Work::Children(..), live) => format!("{} running", count(live, "task")),
         (Work::Slot | Work::Serial | Work::Person | Work::Decide, _) => {
             stage.step.row().doing.to_owned()
         }
@@ -166,6 +165,7 @@ pub fn headline(state: &State) -> String {
 pub fn activity(task: &Task) -> &'static str {
     match &task.status {
         Status::Open => "not started",
+        Status::At { .. } if task_word(task) == "PENDING" => "not started",
         Status::At { step } | Status::Running { step, .. } | Status::Waiting { step, .. } => {
             step.row().doing
         }
@@ -173,6 +173,16 @@ pub fn activity(task: &Task) -> &'static str {
         Status::Settled(TaskEnd::Skipped { why: Skip::Asked }) => "skipped",
         Status::Settled(TaskEnd::Skipped { .. }) => "not started",
         Status::Settled(TaskEnd::Failed { .. }) => "failed",
+    }
+}
+
+/// The result of a task so far, in words for a person.
+pub fn result(state: &State, task: &Task) -> String {
+    match (failure(task), &task.commit) {
+        (Some(why), _) => why.to_string(),
+        (None, Some(commit)) if task.is_closed() => commit.chars().take(10).collect(),
+        (None, _) if shown_word(state, task) == "STOPPED" => format!("next: {}", activity(task)),
+        (None, _) => activity(task).to_owned(),
     }
 }
 
@@ -191,11 +201,22 @@ pub fn awaited(state: &State) -> Option<String> {
 }
 
 pub use autopilot_core::flow::{task_word, worker_word};
+pub use autopilot_core::number::count;
+pub use wording::switched;
+
+/// The status of a task for people: a task of a run that is halted is not running.
+pub fn shown_word(state: &State, task: &Task) -> &'static str {
+    match task_word(task) {
+        "RUNNING" if state.is_at_rest() => "STOPPED",
+        word => word,
+    }
+}
 
 /// The current iteration and the most iterations of a run, for flows with iterations.
 pub fn iteration(state: &State) -> Option<(u32, u32)> {
     let root = state.root().filter(|_| state.run.flow.has_iterations())?;
-    Some((root.round, state.run.limits.rounds_max))
+    // A retry forgives the iterations before it.
+    Some((root.round, state.run.limits.rounds_max + root.spent.rounds_forgiven))
 }
 
 /// The last result of a step of the run itself, if no task has produced anything since.
@@ -211,7 +232,19 @@ pub fn still_shown(state: &State, step: Step) -> Option<&Shown> {
 
 /// The reason why the whole result was not validated, if it was not.
 pub fn unproven(state: &State) -> Option<&str> {
-    state.root()?.skipped.get(&Step::Validate).map(String::as_str)
+    let skipped = state.root()?.skipped.get(&Step::Validate).map(String::as_str);
+    nothing_built(state).or(skipped)
+}
+
+/// The reason why a run that is done has built nothing, if it has not. A goal may be met without
+/// any work, and its result is judged as a whole.
+pub fn nothing_built(state: &State) -> Option<&'static str> {
+    let is_done = match state.end()? {
+        TaskEnd::Closed | TaskEnd::Skipped { .. } => !state.run.flow.has_iterations(),
+        TaskEnd::Failed { .. } => false,
+    };
+    (is_done && !leaves(state).any(Task::is_closed))
+        .then_some("every task was skipped, so nothing was built")
 }
 
 /// The names of those who switched the review off; none for a goal, which has no such review.
@@ -301,11 +334,6 @@ pub fn current(state: &State) -> Option<&Task> {
 /// agents, and must not break out of their line.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// A number with its noun: `1 task`, `2 tasks`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A duration for people: `1h 02m`, `3m 05s`, `4.2s`.

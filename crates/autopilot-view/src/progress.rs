@@ -53,7 +53,11 @@ fn text(event: &Event, state: &State) -> Option<String> {
         Event::AttemptEnded { step, outcome, facts, .. } => {
             let log = facts.log.as_ref().filter(|_| is_bad(outcome));
             let log = log.map(|log| format!("  log: .autopilot/{log}")).unwrap_or_default();
-            format!("{step} {} ({}){log}", ended(*step, outcome, facts), duration(facts.ms))
+            // An attempt that the controller ended has no time of its own.
+            let took = (facts.ms > 0 || !matches!(outcome, Outcome::Revoked | Outcome::Lost))
+                .then(|| format!(" ({})", duration(facts.ms)));
+            let took = took.unwrap_or_default();
+            format!("{step} {}{took}{log}", ended(*step, outcome, facts))
         }
         // Other skipped stages are settings, not news.
         Event::StageSkipped { step, .. } if !matches!(step, Step::Review | Step::Uat) => {
@@ -92,7 +96,9 @@ pub fn is_bad(outcome: &Outcome) -> bool {
 }
 
 fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
-    let code = facts.exit.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    // An agent that says no ends well.
+    let code = facts.exit.filter(|code| *code != 0);
+    let code = code.map(|code| format!(" (exit {code})")).unwrap_or_default();
     match outcome {
         Outcome::Passed => passed_word(step, facts).to_owned(),
         Outcome::Failed { why } => format!("failed{code}: {why}"),

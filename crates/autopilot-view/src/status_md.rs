@@ -3,8 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    activity, awaited, current, duration, failure, headline, holds, leaves, one_line,
-    says_how_to_continue, task_word, waits,
+    activity, awaited, current, duration, failure, headline, holds, leaves, one_line, result,
+    says_how_to_continue, shown_word, waits,
 };
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -33,7 +33,7 @@ pub fn status_md(state: &State) -> String {
     if let Some(used) = super::used(state).line() {
         row("used", used);
     }
-    if let Some(task) = current(state) {
+    if let Some(task) = current(state).filter(|_| run.halt.is_none()) {
         row("now", format!("{}: {} (iteration {})", task.name(), activity(task), task.round));
     }
     if let Some(halt) = &run.halt {
@@ -52,6 +52,9 @@ pub fn status_md(state: &State) -> String {
     if let Some(why) = state.root().and_then(failure) {
         row("why", why.to_string());
     }
+    if let Some(why) = super::nothing_built(state) {
+        row("proof", format!("none; {why}"));
+    }
     tasks(&mut text, state);
     attention(&mut text, state);
     last_failure(&mut text, state);
@@ -63,18 +66,15 @@ fn tasks(text: &mut String, state: &State) {
     let _ = writeln!(text, "| task | status | iteration | time | cost | result |");
     let _ = writeln!(text, "|---|---|---|---|---|---|");
     for task in leaves(state) {
-        let result = match (failure(task), &task.commit) {
-            (Some(why), _) => why.to_string(),
-            (None, Some(commit)) if task.is_closed() => {
-                format!("`{}`", commit.chars().take(10).collect::<String>())
-            }
-            (None, _) => waits(state, task).unwrap_or_else(|| activity(task).to_owned()),
+        let result = match result(state, task) {
+            commit if task.is_closed() && task.commit.is_some() => format!("`{commit}`"),
+            other => waits(state, task).unwrap_or(other),
         };
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} |",
             cell(task.name()),
-            task_word(task),
+            shown_word(state, task),
             task.round,
             duration(task.spent.work_ms),
             money::cost(task.spent.bill),

@@ -95,7 +95,8 @@ pub(super) fn review_word(verdict: Verdict) -> &'static str {
 }
 
 /// The message for a changed switch. `by` may be a path and is not changed.
-fn switched(switch: Switch, on: bool, by: &str) -> String {
+/// What a person switched on or off.
+pub fn switched(switch: Switch, on: bool, by: &str) -> String {
     let what = match switch {
         Switch::Baseline => "baseline",
         Switch::Review => "review",

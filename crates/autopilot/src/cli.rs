@@ -113,7 +113,7 @@ pub enum Command {
         #[command(subcommand)]
         command: TaskCommand,
     },
-    /// Print the logs of a run, a task or a step
+    /// Print the logs of the controller or of a task
     Logs(Logs),
     /// Show a run or a task in full: steps, results, evidence
     Show {
@@ -373,8 +373,8 @@ pub struct Replay {
 #[derive(Debug, Args)]
 pub struct Runs {
     /// Maximum number of runs, newest first [default: 20; with --stats 1000]
-    #[arg(long, short = 'n')]
-    pub number: Option<usize>,
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..))]
+    pub number: Option<u32>,
     /// Summarize the runs: outcomes, iterations, time, cost
     #[arg(long)]
     pub stats: bool,

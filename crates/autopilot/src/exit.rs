@@ -13,6 +13,7 @@ use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
 use serde_json::json;
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 
 type BoxedError = Box<dyn Error + Send + Sync>;
@@ -277,23 +278,42 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     failure.kind.into()
 }
 
+/// The exit code of a command, or a failure if it succeeded and what it said could not be written.
+pub fn unless_lost(code: ExitCode) -> ExitCode {
+    match terminal::lost().filter(|_| code == ExitCode::SUCCESS) {
+        Some(error) => report(&unwritable(error)),
+        None => code,
+    }
+}
+
+fn unwritable(error: &io::Error) -> CommandFailure {
+    CommandFailure::failed(error.to_string()).context("cannot write to standard output")
+}
+
 /// Prints clap's message. Help and version are not errors; the rest are usage errors.
 pub fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    // If it can't be printed, the exit code still says what happened.
-    let _closed = error.print();
+    let printed = error.print().or_else(terminal::unless_closed);
     let asked = [
         ErrorKind::DisplayHelp,
         ErrorKind::DisplayVersion,
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
     ];
-    if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { ExitKind::Usage.into() }
+    match printed {
+        // If an error can't be printed, the exit code still says what happened.
+        _ if !asked.contains(&error.kind()) => ExitKind::Usage.into(),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = report(&unwritable(&error));
+            terminal::flush();
+            code
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     #[test]
     fn a_failure_tells_its_causes_and_hints_in_order() {

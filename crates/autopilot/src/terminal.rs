@@ -7,28 +7,43 @@ mod queue;
 pub mod watching;
 
 use autopilot_host::escape;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 pub use queue::flush;
 
+/// The first error at which text for standard output was lost.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
 /// Prints a line for people or scripts on standard output.
 pub fn say(text: &str) {
-    flush();
-    // A reader that has gone away (`| head`) is not an error.
-    let _closed = writeln!(std::io::stdout(), "{}", escape::visible(text));
+    put(&format!("{}\n", escape::visible(text)));
 }
 
 /// Prints our own text or data as it is.
 pub fn put(text: &str) {
     flush();
-    let mut out = std::io::stdout();
-    let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    raw(text.as_bytes());
 }
 
 /// Prints bytes for another program, such as a patch, exactly as they are.
 pub fn raw(bytes: &[u8]) {
-    let mut out = std::io::stdout();
-    let _closed = out.write_all(bytes).and_then(|()| out.flush());
+    let mut out = io::stdout();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    // A reader that has gone away (`| head`) is not an error.
+    if let Err(error) = written.or_else(unless_closed) {
+        let _known = LOST.set(error);
+    }
+}
+
+/// Forgives a write to a reader that has gone away.
+pub fn unless_closed(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}
+
+/// Returns the error at which text for standard output was lost, if any was.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }
 
 /// Prints progress and remarks on standard error, so that the output stays clean for scripts. Never
@@ -52,8 +67,7 @@ pub fn hint(text: &str) {
 /// Prints a value as JSON.
 pub fn json(value: &impl serde::Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
-    flush();
-    let _closed = writeln!(std::io::stdout(), "{text}");
+    put(&format!("{text}\n"));
 }
 
 /// Rings the bell of the terminal.

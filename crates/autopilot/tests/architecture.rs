@@ -76,7 +76,7 @@ const FILE_LINES_MAX: usize = 500;
 const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-agents/src/acp/turn/tests.rs", 528),
     ("crates/autopilot-core/src/config/tests.rs", 640),
-    ("crates/autopilot-core/src/plan/tests.rs", 659),
+    ("crates/autopilot-core/src/plan/tests.rs", 650),
     ("crates/autopilot-core/src/prompt/tests.rs", 767),
     ("crates/autopilot-testkit/src/agent.rs", 531),
     ("crates/autopilot-testkit/src/audit/rule.rs", 905),

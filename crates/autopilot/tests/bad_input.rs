@@ -377,7 +377,7 @@ fn a_limit_on_money_is_refused_where_an_agent_reports_no_cost() {
     stage.write(".autopilot/config.yml", &config);
     let ended = stage.run(&RUN);
     assert_ne!(ended.code, 78, "{}", ended.said());
-    assert!(ended.out.contains("what is unknown of builder (command)"), "{}", ended.out);
+    assert!(ended.out.contains(" + unknown (builder: command"), "{}", ended.out);
 }
 
 #[test]
@@ -399,4 +399,20 @@ fn a_dry_run_writes_nothing() {
     let before = stage.digest_of_everything();
     stage.run(&args).expect(0);
     assert_eq!(stage.digest_of_everything(), before);
+}
+
+#[test]
+fn output_that_is_lost_is_a_failure_unless_its_reader_has_gone_away() {
+    let stage = stage();
+    for args in [&["status", "--json"] as &[&str], &["runs"], &["--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = stage.command(args).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(10), "{args:?}: {said}");
+        assert!(said.contains("cannot write to standard output: No space left"), "{said}");
+        let (gone, closed) = std::io::pipe().unwrap();
+        drop(gone);
+        let ended = stage.command(args).stdout(closed).output().unwrap();
+        assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), b"".as_slice()));
+    }
 }

@@ -607,3 +607,22 @@ if [ "$task" = slow ]; then while [ ! -e "$own/gate" ]; do sleep 0.1; done; fi
     assert_eq!((&told["same"], &told["outcome"]), (&true.into(), &"DONE".into()), "{told}");
     assert_eq!(told["not_repeated"], json!([]), "{told}");
 }
+
+#[test]
+fn a_step_that_is_skipped_while_it_is_continued_is_not_called_unfinished() {
+    let made = workflow("w", &[step("one", &[])]);
+    let sleeps = "\nif [ -n \"$resumed\" ]; then sleep 600; fi\n";
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS, sleeps]);
+    stage.run(&GOAL).expect(0);
+    let one = session_of(&stage, "one");
+    let turn = stage.start(&["resume", &one, "--prompt", OTHERWISE]);
+    stage.wait_until("the agent was asked again", |stage| times(stage, "one") == 2);
+    stage.run(&["skip", "one"]).expect(0);
+    let told = turn.wait().expect(2);
+    told.says(&[
+        "step `one` was skipped before the turn ended",
+        "stays merged",
+        "autopilot resume",
+    ]);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}

@@ -33,7 +33,7 @@ fn recorded() -> Stage {
 fn a_run_with_a_fix_is_played_again_without_its_agents_and_decides_the_same() {
     let stage = recorded();
     let before = stage.digest();
-    stage.run(&["replay"]).expect(0).says(&["all the same", "decisions about 1 tasks"]);
+    stage.run(&["replay"]).expect(0).says(&["all the same", "decisions about 1 task,"]);
     assert_eq!(stage.digest(), before, "the repository is only read");
     let told = stage.run(&["replay", "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.out).unwrap();
@@ -198,4 +198,19 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s","to
     let told = stage.run(&["logs", "say-done", "--stream", "builder"]).expect(0);
     assert!(!told.out.contains("\"type\":\"result\""), "{}", told.out);
     stage.run(&["logs", "say-done", "--raw"]).expect(0).says(&["\"type\":\"result\""]);
+}
+
+#[test]
+fn a_skip_is_not_repeated_and_that_is_said() {
+    let stage = Stage::new(BINARY);
+    let breaks =
+        BREAKS_THEN_FIXES.replace("write: { app.txt: \"start\\n", "append: { app.txt: \"broken\\n");
+    stage.agents(&[&breaks, APPROVES]);
+    assert_ne!(stage.run_task().code, 0);
+    stage.run(&["skip", "say-done"]).expect(0);
+    let told = stage.run(&["replay"]).expect(10);
+    told.says(&[
+        "not repeated: say-done was skipped by a person",
+        "1 task and the run itself differ",
+    ]);
 }

@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage, Started};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A builder that takes a moment, so that there is something to stop.
 const SLOW: &str = "
@@ -234,4 +238,40 @@ fn stop_without_a_run_leaves_no_file() {
     stage.run(&["stop"]).expect(0).says(&["no run is under way; nothing was changed"]);
     assert!(!stage.has(".autopilot/AUTOPILOT_STOP"));
     stage.run(&["resume"]).expect(64).says(&["nothing to resume", "autopilot run"]);
+}
+
+#[test]
+fn a_finished_run_whose_output_nobody_reads_is_ended_by_a_signal() {
+    let stage = stage(BUILDS);
+    let (_unread, mut full) = std::io::pipe().unwrap();
+    // A pipe holds so much until somebody reads.
+    full.write_all(&[b'x'; 64 * 1024]).unwrap();
+    let mut command = stage.command(&["run", "tasks/say-done.md"]);
+    let mut run = command.stdin(Stdio::null()).stdout(full).stderr(Stdio::null()).spawn().unwrap();
+    stage.wait_until("it is done", |stage| stage.state_json()["current_state"] == "DONE");
+    let pid = run.id().to_string();
+    // The first signals may still ask the run to stop, which is about to end anyway.
+    let ended = (0..100).find_map(|_| {
+        assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+        std::thread::sleep(Duration::from_millis(100));
+        run.try_wait().unwrap()
+    });
+    let ended = ended.or_else(|| run.kill().ok().and_then(|()| run.wait().ok()));
+    assert_eq!(ended.unwrap().signal(), Some(15));
+    assert_eq!(stage.state_json()["current_state"], "DONE");
+}
+
+#[test]
+fn a_run_whose_only_task_is_skipped_says_that_nothing_was_built() {
+    let stage = stage(SLOW);
+    let run = started(&stage);
+    stage.run(&["skip", "say-done"]).expect(0);
+    let nothing = "none; every task was skipped, so nothing was built";
+    run.wait().expect(0).says(&["DONE", &format!("proof: {nothing}")]);
+    stage.run(&["status"]).expect(0).says(&[nothing, "autopilot retry"]);
+    assert!(stage.read(".autopilot/STATUS.md").contains(nothing));
+    assert_eq!(stage.state_json()["unproven"], "every task was skipped, so nothing was built");
+    stage.run(&["report", "--out", "page.html"]).expect(0);
+    let page = stage.read("page.html");
+    assert!(page.contains("Nothing is proven: every task was skipped"), "{page}");
 }

@@ -15,11 +15,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(help()),
     };
     match number.checked_mul(unit) {
-        Some(0) => {
-            Err(format!("`{text}` is not a positive duration; leave the key out for no limit"))
-        }
+        Some(0) => Err(format!("`{text}` is not a positive duration; leave it out for no limit")),
         Some(seconds) if seconds <= SECONDS_MAX => Ok(Duration::from_secs(seconds)),
-        Some(_) | None => Err(format!("`{text}` is longer than a year; leave the key out")),
+        Some(_) | None => Err(format!("`{text}` is longer than a year; leave it out for no limit")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The faults of a plan and the remarks on it: gathered, short, and limited.
 
+use crate::number::count;
 use std::fmt;
 
 /// The number of faults that are named at once; the rest is counted.
@@ -60,7 +61,7 @@ impl PlanFaults {
 
     pub(crate) fn all(mut self) -> Vec<PlanFault> {
         if self.left_out > 0 {
-            let what = format!("and {} more faults of these kinds", self.left_out);
+            let what = format!("and {} of these kinds", count(self.left_out, "more fault"));
             self.kept.push(PlanFault { pointer: String::new(), what });
         }
         self.kept
@@ -80,7 +81,10 @@ impl Notes {
 
     pub(crate) fn add_with(&mut self, note: impl FnOnce() -> String) {
         if self.kept.len() + 1 < NOTES_MAX {
-            self.kept.push(note());
+            let note = note();
+            if !self.kept.contains(&note) {
+                self.kept.push(note);
+            }
         } else {
             self.left_out += 1;
         }
@@ -88,7 +92,7 @@ impl Notes {
 
     pub(crate) fn all(mut self) -> Vec<String> {
         if self.left_out > 0 {
-            self.kept.push(format!("and {} more remarks", self.left_out));
+            self.kept.push(format!("and {}", count(self.left_out, "more remark")));
         }
         self.kept
     }

@@ -2,8 +2,9 @@
 //!
 //! A pattern counts as the directory that its fixed part names, so the answer is never a wrong no.
 
-use super::fault::{Notes, shown};
+use super::fault::{Notes, listed, shown};
 use crate::dag::TaskGraph;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether both lists allow the same file. A task that declares no paths overlaps with nothing.
 pub fn overlap(a: &[String], b: &[String]) -> bool {
@@ -34,7 +35,7 @@ const PAIRS_MAX: usize = 200_000;
 /// The number of tasks that are visited to see whether one of a pair comes after the other.
 const WALKED_MAX: usize = 2_000_000;
 
-/// Notes the pairs of tasks that overlap and that the plan does not put in order.
+/// Notes the tasks that overlap and that the plan does not put in order.
 pub(super) fn warn(
     graph: &TaskGraph<'_>,
     paths: &[Vec<String>],
@@ -47,23 +48,28 @@ pub(super) fn warn(
     } else {
         "expect conflicts, or let one depend on the other"
     };
-    let mut told = std::collections::BTreeSet::new();
+    let mut told = BTreeSet::new();
+    // One note for each path: pairs of many tasks would be too many notes.
+    let mut clashes: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     let (mut pairs, mut walked) = (PAIRS_MAX, WALKED_MAX);
     for (a, b, path) in overlapping(paths) {
         if pairs == 0 || walked == 0 {
             notes.add("the plan is too large to look for all tasks with overlapping paths");
-            return;
+            break;
         }
         pairs -= 1;
         if !told.contains(&(a, b)) && !search.is_ordered(a, b, &mut walked) {
             told.insert((a, b));
-            notes.add(format!(
-                "tasks {} and {} could run at the same time and both may change {}; {then}",
-                shown(graph.id(a)),
-                shown(graph.id(b)),
-                shown(path)
-            ));
+            clashes.entry(path).or_default().extend([a, b]);
         }
+    }
+    for (path, tasks) in clashes {
+        let ids: Vec<&str> = tasks.into_iter().map(|task| graph.id(task)).collect();
+        let who = match ids.as_slice() {
+            [a, b] => format!("{} and {} could run at the same time and both", shown(a), shown(b)),
+            many => format!("{} could run at the same time and all", listed(many.iter().copied())),
+        };
+        notes.add(format!("tasks {who} may change {}; {then}", shown(path)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Plans in; faults, notes and orders out: what planners get wrong, case by case.
 
+mod overlap;
+
 use super::*;
 use crate::config::Config;
 use proptest::prelude::*;
@@ -427,17 +429,6 @@ fn l11_a_task_that_can_t_be_verified_is_refused() {
     /tasks/0/title: the title is empty
     /tasks/0/goal: the goal is empty
     "#);
-}
-
-#[test]
-fn l12_parallel_tasks_with_overlapping_paths_are_warned_of() {
-    let overlapping = plan("a in src/x; b in src; c after a b in src/x/y; d in docs; e");
-    insta::assert_snapshot!(notes(&overlapping), @"tasks `a` and `b` could run at the same time and both may change `src/x`; they run one after the other");
-    let alone = PlanRules { serialize_overlapping: false, ..rules() };
-    insta::assert_snapshot!(notes_by(&overlapping, &alone), @"tasks `a` and `b` could run at the same time and both may change `src/x`; expect conflicts, or let one depend on the other");
-    // However far apart in the graph, only tasks that are ordered are safe.
-    assert_eq!(notes(&plan("a in s; b after a; c after b; d after c in s")), "");
-    assert!(notes(&plan("a in s; b; c after b; d after c in s")).contains("`a` and `d`"));
 }
 
 #[test]

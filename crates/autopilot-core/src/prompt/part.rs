@@ -2,6 +2,7 @@
 
 use super::Caps;
 use crate::evidence::SeenCommand;
+use crate::number::count;
 
 /// Cuts a text to `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between
 /// them. The head says what it is about, the tail how it ended.
@@ -25,7 +26,11 @@ pub fn tail(text: &str, lines_max: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let left_out = lines.len().saturating_sub(lines_max);
     let kept = lines[left_out..].join("\n");
-    if left_out == 0 { kept } else { format!("[… {left_out} lines left out …]\n{kept}") }
+    if left_out == 0 {
+        kept
+    } else {
+        format!("[… {} left out …]\n{kept}", count(left_out, "line"))
+    }
 }
 
 /// Puts a text between fences longer than any run of backticks inside, so that no content can end

@@ -2,6 +2,7 @@
 
 use super::part::{block, bullets, cut, fenced, inline};
 use super::{Caps, Expand, PlanPrompt, Repair};
+use crate::number::count;
 
 /// The prompt that asks for a plan.
 pub fn plan(facts: &PlanPrompt<'_>, caps: Caps) -> String {
@@ -98,7 +99,7 @@ fn rules(facts: &PlanPrompt<'_>, caps: Caps) -> String {
         "- Give no `validation_commands`: a plan that brings commands is refused.\n"
     });
     if facts.tasks_max > 0 {
-        text.push_str(&format!("- At most {} tasks.\n", facts.tasks_max));
+        text.push_str(&format!("- At most {}.\n", count(facts.tasks_max, "task")));
     }
     for (said, names) in [
         ("Tasks may only change what is under", facts.allowed_paths),

@@ -1,5 +1,6 @@
 //! Summarizes a repository in a few lines: its directories, the number of files, and their kinds.
 
+use crate::number::count;
 use std::collections::BTreeMap;
 
 /// The deepest directories that are listed; deeper ones count as part of those above.
@@ -26,7 +27,7 @@ pub fn tree_summary<'a>(paths: impl IntoIterator<Item = &'a str>, lines_max: usi
     if lines.len() > lines_max {
         let files: usize = lines.values().skip(lines_max).flat_map(BTreeMap::values).sum();
         let more = lines.len() - lines_max;
-        shown.push(format!("and {more} more directories with {}", of_files(files)));
+        shown.push(format!("and {more} more directories with {}", count(files, "file")));
     }
     shown.join("\n")
 }
@@ -87,9 +88,5 @@ fn line(directory: &str, kinds: &Kinds<'_>) -> String {
         named.push("…".to_owned());
     }
     let of = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
-    format!("{}/ {}{of}", if name.is_empty() { "." } else { &name }, of_files(files))
-}
-
-fn of_files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+    format!("{}/ {}{of}", if name.is_empty() { "." } else { &name }, count(files, "file"))
 }

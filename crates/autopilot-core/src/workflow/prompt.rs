@@ -3,6 +3,7 @@
 
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
 use crate::evidence::SeenCommand;
+use crate::number::count;
 use crate::prompt::{Caps, FailedChecks, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
@@ -209,7 +210,7 @@ fn outputs(results: &[&StepResult], caps: Caps, shape: impl Fn(&str) -> String) 
         blocks.push(format!("--- {step_id} ({status}) ---\n{}", shape(&cut(said, bytes_max))));
     }
     if results.len() > shown {
-        blocks.push(format!("[… {} more outputs left out …]\n", results.len() - shown));
+        blocks.push(format!("[… {} left out …]\n", count(results.len() - shown, "more output")));
     }
     blocks.join("\n")
 }

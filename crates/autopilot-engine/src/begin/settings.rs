@@ -205,7 +205,7 @@ fn missing_price(config: &Config, agent: &AgentConfig, key: &str) -> Option<Stri
 pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
     let unknown = |role: Role| {
         let agent = config.agent(role);
-        (!is_priced(config, agent)).then(|| format!("{} ({})", role.word(), agent.mode.word()))
+        (!is_priced(config, agent)).then(|| format!("{}: {}", role.word(), agent.mode.word()))
     };
     flow.roles().into_iter().filter_map(unknown).collect()
 }

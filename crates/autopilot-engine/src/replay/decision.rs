@@ -73,7 +73,7 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
         Outcome::Broke { .. } => "broke",
-        Outcome::Skipped { .. } => "was left out",
+        Outcome::Skipped { .. } => "was skipped",
         Outcome::Lost | Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => "ended",
     }
 }

@@ -7,7 +7,9 @@ use crate::place::StatePaths;
 use crate::recorded::{RecordedError, RecordedRun};
 use crate::store::{self, StoreError};
 use autopilot_core::config::Config;
-use autopilot_core::event::{Event, Outcome, Record, RunSpec, SessionPrompt};
+use autopilot_core::event::{
+    Event, HaltWhy, Outcome, Record, RunSpec, SessionPrompt, Skip, TaskEnd,
+};
 use autopilot_core::id::TaskId;
 use autopilot_core::input::Ask;
 use autopilot_core::pipeline::Switch;
@@ -67,7 +69,12 @@ impl Recording {
         spec.limits = state.run.limits.clone();
         (spec.limits.usd_max, spec.limits.usd_per_task_max) = (None, None);
         spec.limits.wall_max_ms = None;
-        let ends = RecordedEnds::of(&records);
+        let mut ends = RecordedEnds::of(&records);
+        let halt = state.run.halt.as_ref().filter(|halt| halt.why != HaltWhy::Continued);
+        if let Some(halt) = halt {
+            let text = format!("the run was stopped before it was finished: {}", halt.why);
+            ends.interventions.push(text);
+        }
         let hashes = [Some(spec.config.clone()), Some(spec.whole.body.clone()), spec.plan.clone()];
         let bodies = spec.tasks.iter().map(|task| task.body.clone());
         let hashes = hashes.into_iter().flatten().chain(bodies).chain(ends.texts.clone());
@@ -162,8 +169,11 @@ impl RecordedEnds {
             Event::TaskReopened { task } => {
                 self.interventions.push(format!("{} was re-opened", named(names, *task)));
             }
+            Event::TaskSettled { task, end: TaskEnd::Skipped { why: Skip::Asked } } => {
+                self.interventions.push(format!("{} was skipped by a person", named(names, *task)));
+            }
             Event::Switched { switch, on, by } => {
-                self.interventions.push(format!("{by} switched {switch:?} to {on}"));
+                self.interventions.push(autopilot_view::switched(*switch, *on, by));
             }
             Event::LimitsChanged { .. } => {
                 self.interventions.push("the limits were changed".to_owned());

@@ -6,6 +6,7 @@ use super::iteration::ReportIteration;
 use super::timeline::{Bar, BarExtent, BarKind, Row, Timeline};
 use super::words::{FactRows, ReportLine};
 use super::{Drawn, Limit, ReportPage, ReportTask, Tone};
+use crate::count;
 use autopilot_core::id::TaskId;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
@@ -263,7 +264,7 @@ fn of_task(told: &ReportTask) -> Markup {
             @if let Some(why) = &told.why { p.why { (why) } }
             (rows(&told.facts))
             @if !told.notes.is_empty() { h4 { "Notes" } (list(&told.notes, "")) }
-            @if told.before > 0 { p.cut { (told.before) " earlier attempts are not shown." } }
+            @if told.before > 0 { p.cut { "Not shown: " (count(told.before, "earlier attempt")) "." } }
             @for attempt in &told.attempts { (of_attempt(attempt)) }
         }
     }

@@ -4,7 +4,7 @@ use super::words::ReportLine;
 use super::{PageSource, ReportFacts, Tone};
 use crate::{
     ExitWord, Standing, awaited, count, excused, failure, headline, leaves, let_pass, money,
-    says_how_to_continue, still_shown, waivers,
+    nothing_built, says_how_to_continue, still_shown, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
@@ -34,6 +34,9 @@ pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
         (Standing::Interrupted, _) => (Tone::Worse, "interrupted"),
         (Standing::Abandoned, _) => (Tone::Worse, "abandoned"),
         (Standing::Rests, _) | (_, ExitWord::Paused) => (Tone::Waits, "paused"),
+        (_, ExitWord::Done) if nothing_built(state).is_some() => {
+            (Tone::Waits, "done, but nothing was built")
+        }
         (_, ExitWord::Done) => (Tone::Good, "done"),
         (_, ExitWord::Failed) => (Tone::Bad, "failed"),
         (_, ExitWord::NotConverged) => (Tone::Bad, "not finished within the limits"),
@@ -115,6 +118,9 @@ fn over(state: &State) -> String {
             format!("The goal was met in {}, {how}.", count(rounds as usize, "iteration"))
         }
         Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => {
+            if let Some(why) = nothing_built(state) {
+                return format!("Nothing is proven: {why}.");
+            }
             let all = leaves(state).count();
             let closed = leaves(state).filter(|task| task.is_closed()).count();
             let how = match excused(state) {

@@ -123,7 +123,7 @@ fn a_task_that_is_tried_for_ever_shows_its_last_attempts() {
     }
     let page = story.html(Standing::Rests);
     assert_eq!(page.matches("<article").count(), ATTEMPTS_OF_TASK_MAX);
-    assert!(page.contains("7 earlier attempts are not shown."));
+    assert!(page.contains("Not shown: 7 earlier attempts."));
     assert!(page.contains("7 earlier attempts of the tasks shown"));
 }
 

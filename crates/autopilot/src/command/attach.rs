@@ -192,7 +192,7 @@ impl WatchedTask {
                 Status::Open
                 | Status::At { .. }
                 | Status::Running { .. }
-                | Status::Waiting { .. } => format!("run {} rests", self.run),
+                | Status::Waiting { .. } => format!("run {} is halted", self.run),
             },
             None => format!("run {} no longer has this task", self.run),
         };

@@ -48,8 +48,8 @@ fn text(said: &CostAnswer) -> String {
     let mut text = parts.join("\n");
     if said.left_out > 0 {
         text.push_str(&format!(
-            "\nleft out {} older runs: more than {RECORDS_MAX} records; --since takes fewer\n",
-            said.left_out
+            "\nleft out {}: more than {RECORDS_MAX} records; --since takes fewer\n",
+            autopilot_view::count(said.left_out, "older run")
         ));
     }
     text

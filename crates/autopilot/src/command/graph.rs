@@ -56,7 +56,7 @@ pub fn graph(global: &Global, args: &Asked) -> Done {
 
 fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> {
     if global.json && args.format.is_some_and(|format| format != GraphFormat::Json) {
-        return Err(CommandFailure::usage("`--json` asks for another form than `--format`")
+        return Err(CommandFailure::usage("`--json` and `--format` ask for different formats")
             .hint("leave one of them out"));
     }
     if let Some(format) = args.format {
@@ -68,7 +68,7 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> 
     if global.json {
         return match known {
             Some(other) if other != GraphFormat::Json => Err(CommandFailure::usage(
-                "`--json` asks for another form than the name of `--out`",
+                "`--json` and the name of `--out` ask for different formats",
             )
             .hint("leave one of them out, or add --format json")),
             Some(_) | None => Ok(GraphFormat::Json),
@@ -76,7 +76,7 @@ fn format(global: &Global, args: &Asked) -> Result<GraphFormat, CommandFailure> 
     }
     let Some(out) = &args.out else { return Ok(GraphFormat::Text) };
     known.ok_or_else(|| {
-        CommandFailure::usage(format!("the name `{out}` does not say which form to write"))
+        CommandFailure::usage(format!("the name `{out}` does not say which format to write"))
             .hint("add --format svg, mermaid, dot, json or text")
     })
 }

@@ -30,15 +30,16 @@ pub fn logs(global: &Global, args: &Logs) -> Done {
             printed.print(&path, heading.as_deref(), args.tail, over, wanted.about.as_deref());
         }
         if over {
-            return finish(&printed, &wanted);
+            return finish(&printed, &wanted, args.task.as_deref());
         }
         growth.wait(growth.every());
     }
 }
 
-fn finish(printed: &Printed, wanted: &LogSelection) -> Done {
+fn finish(printed: &Printed, wanted: &LogSelection, task: Option<&str>) -> Done {
     if printed.offsets.is_empty() {
-        terminal::note(&format!("nothing logged yet in {}", wanted.logs));
+        let of = task.map(|task| format!(" by {task}")).unwrap_or_default();
+        terminal::note(&format!("nothing logged yet{of} in {}", wanted.logs));
     }
     done()
 }

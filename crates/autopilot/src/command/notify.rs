@@ -54,7 +54,7 @@ fn message(state: &State, word: ExitWord, told: &RunStatus) -> NotifyMessage {
     let title = told.title();
     let text = match word {
         ExitWord::Done => format!("{title} is done on {}", state.run.branch),
-        ExitWord::Paused => format!("{title} rests and waits for you"),
+        ExitWord::Paused => format!("{title} is paused and waits for you"),
         ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
             format!("{title} needs you")
         }

@@ -18,6 +18,7 @@ use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::{store, workspace};
 use autopilot_host::git::{Hub, Oid, StateEnv, UserRepo, make_rehearsal};
 use autopilot_host::{dir, hand};
+use autopilot_view as view;
 use camino::Utf8Path;
 use serde_json::json;
 use std::process::ExitCode;
@@ -176,7 +177,7 @@ fn tell(
             "answers_played": recording.turns.count,
             "answers_missing": recording.turns.missing,
             "not_repeated": recording.ends.interventions,
-            "outcome": autopilot_view::run_word(&replayed.state),
+            "outcome": view::run_word(&replayed.state),
             "differences": differences,
         }));
     }
@@ -188,22 +189,56 @@ fn tell(
     }
     if differences.is_empty() {
         terminal::say(&format!(
-            "run {run} played again: {} answers of agents, {count} decisions about {tasks} tasks, \
-             all the same",
-            recording.turns.count
+            "replayed run {run}: {} of agents, {} about {}, all the same",
+            view::count(recording.turns.count, "answer"),
+            view::count(count, "decision"),
+            view::count(tasks, "task"),
         ));
         return;
     }
-    terminal::say(&format!("run {run} played again: {} tasks differ", differences.len()));
+    terminal::say(&format!("replayed run {run}: {}", differing(differences)));
     for difference in differences {
         let word =
             |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing more".to_owned());
         terminal::say(&format!(
-            "  {}: the same for {} decisions, then\n    recorded: {}\n    now:      {}",
+            "  {}: the same for {}, then\n    recorded: {}\n    now:      {}",
             difference.task,
-            difference.after,
+            view::count(difference.after, "decision"),
             word(&difference.recorded),
             word(&difference.replayed),
         ));
+    }
+}
+
+/// The number of tasks that differ; the run itself is not one of them.
+fn differing(differences: &[Difference]) -> String {
+    let tasks = differences.iter().filter(|difference| difference.task != "run").count();
+    match (tasks, differences.len() - tasks) {
+        (1, 0) => "1 task differs".to_owned(),
+        (tasks, 0) => format!("{} differ", view::count(tasks, "task")),
+        (0, _) => "the run itself differs".to_owned(),
+        (tasks, _) => format!("{} and the run itself differ", view::count(tasks, "task")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_itself_is_not_counted_as_a_task_that_differs() {
+        let of = |names: &[&str]| {
+            let one = |name: &&str| Difference {
+                task: (*name).to_owned(),
+                after: 0,
+                recorded: None,
+                replayed: None,
+            };
+            differing(&names.iter().map(one).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["a"]), "1 task differs");
+        assert_eq!(of(&["a", "b"]), "2 tasks differ");
+        assert_eq!(of(&["run"]), "the run itself differs");
+        assert_eq!(of(&["a", "b", "run"]), "2 tasks and the run itself differ");
     }
 }

@@ -23,6 +23,7 @@ use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
 use autopilot_host::git::UserRepo;
+use autopilot_view::count;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
 
@@ -272,16 +273,19 @@ fn dry_run(
         });
     }
     text.push_str(&format!(
-        "\nlimits: {} iterations, {} retries, {} interruptions, money {}, time {}, workers {}\n",
-        limits.rounds_max,
+        "\nlimits: {}, retries {}, {}, money {}, time {}, workers {}\n",
+        count(limits.rounds_max as usize, "iteration"),
         limits.retries_max,
-        limits.interruptions_max,
+        count(limits.interruptions_max as usize, "interruption"),
         limits.usd_max.map_or("unlimited".to_owned(), |usd| usd.to_string()),
         limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_view::duration),
         limits.workers_max,
     ));
     if let Some(rounds) = limits.rounds_below_max {
-        text.push_str(&format!("of a step whose merge conflicts: {rounds} iterations\n"));
+        text.push_str(&format!(
+            "of a step whose merge conflicts: {}\n",
+            count(rounds as usize, "iteration")
+        ));
     }
     for step in tasks.flow.steps() {
         let (key, seconds) = (step.row().runs_as, config.timeout(step).as_secs());

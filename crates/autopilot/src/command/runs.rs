@@ -22,12 +22,13 @@ const HEADING: [&str; 9] =
 /// Prints the list or the statistics.
 pub fn runs(global: &Global, args: &Runs) -> Done {
     let since = args.since.as_deref().map(|text| since(text, now())).transpose()?;
+    let number = args.number.map(|number| number as usize);
     let (_, archive) = past::open(global)?;
     if args.stats {
-        return stats::stats(global, archive.as_ref(), args.number, since);
+        return stats::stats(global, archive.as_ref(), number, since);
     }
     let runs = match &archive {
-        Some(archive) => query::runs(archive, args.number.unwrap_or(LISTED), since)?,
+        Some(archive) => query::runs(archive, number.unwrap_or(LISTED), since)?,
         None => Vec::new(),
     };
     answer(global, runs, |runs| match runs.is_empty() {

@@ -38,7 +38,7 @@ fn text(shown: &ShownRun) -> String {
         text.push_str(&of_task(task, history));
         for session in shown.current.iter().filter(|session| session.task == task.id) {
             let of = (session.step.word(), one_line(&session.id));
-            let _ = writeln!(text, "  {} is in session {} now", of.0, of.1);
+            let _ = writeln!(text, "  current session of {}: {}", of.0, of.1);
         }
     }
     text
@@ -57,7 +57,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     let mut text =
         format!("run {}  {}  {}\n", known.run.id, known.headline(), one_line(&known.run.title));
     let mut row = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<10}{}", one_line(value));
+        let _ = writeln!(text, "  {name:<12}{}", one_line(value));
     };
     row("flow", run.flow.word());
     row("source", &run.source);
@@ -85,18 +85,21 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
 }
 
 fn of_task(task: &Task, history: &RunHistory) -> String {
-    let name = task.label();
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
-    let mut text = format!("\ntask {name}  {word}  {title}\n");
+    let name = match task.parent {
+        Some(_) => format!("task {}", task.name()),
+        None => "the run itself".to_owned(),
+    };
+    let mut text = format!("\n{name}  {word}  {title}\n");
     if let Some(why) = view::failure(task) {
         let _ = writeln!(text, "  failed: {}", one_line(&why.to_string()));
     }
     let bill = task.spent.bill;
     let _ = writeln!(
         text,
-        "  {} iterations, {} attempts, {}, {} ({} tokens in, {} out)",
-        task.round,
-        task.spent.attempts,
+        "  {}, {}, {}, {} ({} tokens in, {} out)",
+        view::count(task.round as usize, "iteration"),
+        view::count(task.spent.attempts as usize, "attempt"),
         view::duration(task.spent.work_ms),
         bill.usd,
         bill.tokens_in,
@@ -132,9 +135,9 @@ fn of_attempt(tried: &PastAttempt) -> String {
     if tried.bill.usd.0 > 0 {
         parts.push(tried.bill.usd.to_string());
     }
-    parts.extend(
-        facts.verdict().map(|verdict| format!("{}, {} issues", verdict.word(), facts.issues())),
-    );
+    parts.extend(facts.verdict().map(|verdict| {
+        format!("{}, {}", verdict.word(), view::count(facts.issues() as usize, "issue"))
+    }));
     parts.extend(facts.tree.as_deref().map(|tree| format!("tree {}", short(tree))));
     parts.extend(facts.commit.as_deref().map(|commit| format!("commit {}", short(commit))));
     let mut text = format!("    {id:<8} {:<12} {}\n", tried.step.word(), parts.join(", "));

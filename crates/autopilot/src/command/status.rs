@@ -88,12 +88,15 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     if !run.branch.is_empty() {
         row("branch", format!("{} from {}", run.branch, run.base_branch));
     }
-    let ago = view::duration(now.since_ms(Time(told.run.created_at_ms)));
-    row("started", format!("{} ({ago} ago)", Time(told.run.created_at_ms).rfc3339()));
+    let ago = view::duration(now.since_ms(told.started_at()));
+    row("started", format!("{} ({ago} ago)", told.started_at().rfc3339()));
     row("worked", view::duration(run.active_ms));
     row("cost", view::money::cost(run.spent));
-    for line in at_work(state, now) {
-        row("now", line);
+    // What a dead process was doing goes on no longer.
+    if told.standing() != Standing::Interrupted {
+        for line in at_work(state, now) {
+            row("now", line);
+        }
     }
     for held in view::holds(state) {
         row("held", one_line(&held).into_owned());
@@ -102,7 +105,10 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
         row("waits", format!("for a person to approve {what}"));
     }
     if let Some(halt) = &run.halt {
-        row("rests", one_line(&halt.why.to_string()).into_owned());
+        row("halted", one_line(&halt.why.to_string()).into_owned());
+    }
+    if let Some(why) = view::unproven(state) {
+        row("proof", format!("none; {}", one_line(why)));
     }
     text.push('\n');
     text.push_str(&tasks(state));
@@ -133,7 +139,7 @@ fn at_work(state: &State, now: Time) -> Vec<String> {
 
 fn tasks(state: &State) -> String {
     let heading = ["task", "status", "iteration", "time", "cost", "result"];
-    let rows = view::leaves(state).take(TASKS_SHOWN_MAX).map(row);
+    let rows = view::leaves(state).take(TASKS_SHOWN_MAX).map(|task| row(state, task));
     let mut text = terminal::table(&heading, rows);
     let more = view::leaves(state).count().saturating_sub(TASKS_SHOWN_MAX);
     if more > 0 {
@@ -142,19 +148,14 @@ fn tasks(state: &State) -> String {
     text
 }
 
-fn row(task: &Task) -> Vec<String> {
-    let result = match (view::failure(task), &task.commit) {
-        (Some(why), _) => one_line(&why.to_string()).into_owned(),
-        (None, Some(commit)) if task.is_closed() => commit.chars().take(10).collect(),
-        (None, _) => view::activity(task).to_owned(),
-    };
+fn row(state: &State, task: &Task) -> Vec<String> {
     vec![
         task.name().to_owned(),
-        view::task_word(task).to_owned(),
+        view::shown_word(state, task).to_owned(),
         task.round.to_string(),
         view::duration(task.spent.work_ms),
         view::money::cost(task.spent.bill),
-        result,
+        one_line(&view::result(state, task)).into_owned(),
     ]
 }
 
@@ -192,6 +193,9 @@ fn go_on(told: &KnownRun) -> String {
         Standing::Rests => format!("continue with {}", view::money::continue_command(&told.state)),
         Standing::Abandoned => {
             "given up for another run; `autopilot recover` lists its work".to_owned()
+        }
+        Standing::Over if view::nothing_built(&told.state).is_some() => {
+            "`autopilot retry <task>` opens a skipped task again".to_owned()
         }
         Standing::Over if told.word() == "DONE" => {
             format!("look at it with `git log {}` or `autopilot diff`", told.state.run.branch)

@@ -55,19 +55,12 @@ fn task_lines(state: &State) -> String {
     let (shown, more) = worth_a_line(state);
     let mut text = String::new();
     for task in shown {
-        let detail = match view::failure(task) {
-            Some(why) => why.to_string(),
-            None => match &task.commit {
-                Some(commit) if task.is_closed() => commit.chars().take(10).collect(),
-                Some(_) | None => view::activity(task).to_owned(),
-            },
-        };
+        let detail = view::result(state, task);
         text.push_str(&format!(
-            "  {:<24} {:<8} {} {}  {}  {}  {detail}\n",
+            "  {:<24} {:<8} {:<12}  {}  {}  {detail}\n",
             task.name(),
-            view::task_word(task),
-            task.round,
-            if task.round == 1 { "iteration " } else { "iterations" },
+            view::shown_word(state, task),
+            view::count(task.round as usize, "iteration"),
             view::duration(task.spent.work_ms),
             view::money::cost(task.spent.bill),
         ));
@@ -108,7 +101,7 @@ fn cost_lines(worked: &WorkedRun) -> String {
     let unknown = match costs_unknown(&worked.config, run.flow).as_slice() {
         [] if run.spent.unpriced => " + unknown".to_owned(),
         [] => String::new(),
-        some => format!(" and what is unknown of {}", some.join(", ")),
+        some => format!(" + unknown ({})", some.join(", ")),
     };
     let active = view::duration(run.active_ms);
     let mut text = format!("cost: {}{unknown}   active: {active}\n", run.spent.usd);
@@ -157,12 +150,9 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
         .arg(format!("{}..refs/heads/{base}", state.run.base))
         .line()
         .ok()?;
-    let commits = match count.trim() {
-        "0" => return None,
-        "1" => "1 commit".to_owned(),
-        more => format!("{more} commits"),
-    };
-    Some(format!("{base} has {commits} that the run did not begin with; look before you merge"))
+    let count = count.trim().parse().ok().filter(|count| *count > 0)?;
+    let commits = view::count(count, "new commit");
+    Some(format!("{base} has {commits} since the run started; look before you merge"))
 }
 
 /// Why the run is not done, and what the user can do about it.
@@ -193,7 +183,7 @@ fn next_lines(place: &StatePaths, state: &State) -> String {
 fn rests(state: &State) -> String {
     match (&state.run.halt, view::awaited(state)) {
         (None, Some(what)) => format!(
-            "waits: for a person to approve {what}; say `autopilot approve` or `autopilot reject \"why\"`\n"
+            "waits: for a person to approve {what}; answer with `autopilot approve` or `autopilot reject \"why\"`\n"
         ),
         (halt, awaited) => {
             let why = halt.as_ref().map(|halt| halt.why.to_string()).unwrap_or_default();
@@ -202,7 +192,7 @@ fn rests(state: &State) -> String {
                 (None, Some(halt)) if view::says_how_to_continue(halt) => String::new(),
                 (None, _) => format!("; continue with {}", view::money::continue_command(state)),
             };
-            format!("rests: {why}{then}\n")
+            format!("why:   {why}{then}\n")
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::terminal::{self, lines};
 use autopilot_core::config::{Config, duration as parse_duration};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
+use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
@@ -20,6 +21,7 @@ use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
 use autopilot_host::git::{StateEnv, UserRepo};
+use autopilot_tui::tty;
 use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
@@ -43,7 +45,7 @@ pub fn reopen(
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run started"),
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
-        Err(_) => keeps_its_own(place, "can't be read any more"),
+        Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
     let repo = workspace::examine(&global.repo, &config)?;
     adopt(repo, config)
@@ -180,11 +182,13 @@ pub fn until_rest<'a>(
     let is_live = live::is_wanted(global);
     let wait = WaitPolicy { paused: wait || is_live, asked: wait };
     let run = run_process::open(opened, intent, machine()?, None, &mut terminal::note)?;
+    tty::obey_signals(false);
     let watching =
         if is_live { live::watch(global, &place, &run) } else { lines::watch(global, &run) };
     let host = EngineHost::new()?;
     let ended = host.start(run, wait).join();
     watching.drain();
+    tty::obey_signals(true);
     Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 

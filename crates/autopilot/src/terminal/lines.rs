@@ -102,7 +102,8 @@ impl TerminalLines {
         }
         if missed > 0 {
             terminal::note(&format!(
-                "{missed} lines came faster than they could be shown; the logs have them"
+                "{} came faster than they could be shown; the logs have them",
+                autopilot_view::count(missed as usize, "line")
             ));
         }
     }

@@ -1,6 +1,7 @@
 //! Standard error behind a bounded queue and a separate thread: a terminal that stops reading
 //! (Ctrl-S, a pager, a pipe nobody reads) must not block a run or use unbounded memory.
 
+use autopilot_view::count;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -57,7 +58,7 @@ impl TextQueue {
         self.bytes -= text.len();
         Some(match std::mem::take(&mut self.missed) {
             0 => text,
-            missed => format!("… {missed} lines were not shown\n{text}"),
+            missed => format!("… not shown: {}\n{text}", count(missed as usize, "line")),
         })
     }
 
@@ -139,7 +140,7 @@ mod tests {
             queue.push(format!("{n}\n"));
         }
         assert_eq!(queue.texts.len(), TEXTS_MAX);
-        assert_eq!(queue.pop().unwrap(), "… 3 lines were not shown\n3\n");
+        assert_eq!(queue.pop().unwrap(), "… not shown: 3 lines\n3\n");
         assert_eq!(queue.pop().unwrap(), "4\n");
     }
 

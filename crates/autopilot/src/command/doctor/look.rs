@@ -8,6 +8,7 @@ use autopilot_engine::workspace;
 use autopilot_host::git::{GitCommand, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
 use autopilot_journal::check;
+use autopilot_view::count;
 use camino::Utf8Path;
 
 /// A disk with less free space fills up within a few builds.
@@ -95,7 +96,8 @@ fn disk(path: &std::path::Path) -> DoctorFinding {
 fn descriptors() -> Option<DoctorFinding> {
     let found = room::descriptors().ok()?;
     let agents = found.agents_max();
-    let text = format!("{} allowed, enough for {agents} agents at once", found.limit);
+    let text =
+        format!("{} allowed, enough for {} at once", found.limit, count(agents as usize, "agent"));
     let short = format!("{text}; raise it with `ulimit -n 4096`");
     Some(DoctorFinding::either("open files", agents < AGENTS_MIN, short, text))
 }
@@ -118,7 +120,7 @@ pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
     if journal.exists() {
         findings.push(match check(&journal) {
             Ok(health) if health.is_sound() => {
-                DoctorFinding::ok("journal", format!("sound, {} runs", health.runs.len()))
+                DoctorFinding::ok("journal", format!("sound, {}", count(health.runs.len(), "run")))
             }
             Ok(_) => DoctorFinding::missing(
                 "journal",

@@ -7,6 +7,7 @@ use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
 use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
+use autopilot_view::count;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
 fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
     let runs = health.runs.len();
     answer(global, json!({ "journal": path, "sound": true, "runs": runs }), |_| {
-        format!("`{path}` is sound ({runs} runs); nothing to do")
+        format!("`{path}` is sound ({}); nothing to do", count(runs, "run"))
     })
 }
 

@@ -158,6 +158,8 @@ enum TurnEnd<'a> {
     Stands(String),
     /// The turn is not over.
     Rests(&'a str),
+    /// A person skipped the step during the turn.
+    Skipped,
 }
 
 fn account(
@@ -177,7 +179,8 @@ fn account(
             None => TurnEnd::Well,
         },
         Status::Settled(TaskEnd::Failed { why }) => TurnEnd::Failed(why.to_string()),
-        Status::Settled(TaskEnd::Closed | TaskEnd::Skipped { .. })
+        Status::Settled(TaskEnd::Skipped { .. }) => TurnEnd::Skipped,
+        Status::Settled(TaskEnd::Closed)
         | Status::Open
         | Status::At { .. }
         | Status::Running { .. }
@@ -209,6 +212,15 @@ fn account(
                 "continue it and the run with {}",
                 view::money::continue_command(state)
             )))
+        }
+        TurnEnd::Skipped => {
+            let stays = match task.commit {
+                Some(_) => "; what it had merged before stays merged",
+                None => "",
+            };
+            let message = format!("step `{name}` was skipped before the turn ended{stays}");
+            Err(CommandFailure::new(ExitKind::Paused, message)
+                .hint("continue the run with `autopilot resume`"))
         }
     }
 }
@@ -305,6 +317,7 @@ impl<'a> ContinuedTurn<'a> {
             TurnEnd::Well => ("success", None),
             TurnEnd::Failed(why) | TurnEnd::Stands(why) => ("failed", Some(why.as_str())),
             TurnEnd::Rests(why) => ("stopped", Some(*why)),
+            TurnEnd::Skipped => ("stopped", Some("the step was skipped")),
         };
         json!({
             "event": "ended",

@@ -29,13 +29,13 @@ fn text(stats: &RunStats) -> String {
     let count: usize = stats.runs.values().sum();
     let tasks: usize = stats.tasks.values().sum();
     let since = stats.oldest.map(|at| format!(" since {}", at.rfc3339())).unwrap_or_default();
-    let mut text = format!("{count} runs{since}: {}\n", counted(&stats.runs));
-    text.push_str(&format!("{tasks} tasks: {}\n", counted(&stats.tasks)));
+    let mut text = format!("{}{since}: {}\n", view::count(count, "run"), counted(&stats.runs));
+    text.push_str(&format!("{}: {}\n", view::count(tasks, "task"), counted(&stats.tasks)));
     text.push_str(&format!(
-        "{} in all, {} broken attempts, {} interruptions, {} waited for quota\n\n",
+        "{} in all, {}, {}, {} waited for quota\n\n",
         stats.cost,
-        stats.broken,
-        stats.lost,
+        view::count(stats.broken, "broken attempt"),
+        view::count(stats.lost, "interruption"),
         view::duration(stats.waited_ms)
     ));
     let money = |micros: u64| Micros(micros).to_string();
@@ -67,8 +67,8 @@ fn remark(stats: &RunStats) -> Option<String> {
     let mut parts = Vec::new();
     if stats.left_out > 0 {
         parts.push(format!(
-            "left out {} older runs: more than {RECORDS_MAX} records; --since or -n takes fewer",
-            stats.left_out
+            "left out {}: more than {RECORDS_MAX} records; --since or -n takes fewer",
+            view::count(stats.left_out, "older run")
         ));
     }
     if stats.more_runs {

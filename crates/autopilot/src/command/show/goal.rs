@@ -16,7 +16,7 @@ pub fn text(goal: &GoalHistory, run: &str) -> String {
     let mut text = String::new();
     let before = goal.iterations.len().saturating_sub(ITERATIONS_MAX);
     if before > 0 {
-        let _ = writeln!(text, "\n{before} earlier iterations: see the report");
+        let _ = writeln!(text, "\n{}: see the report", view::count(before, "earlier iteration"));
     }
     for iteration in goal.iterations.iter().skip(before) {
         text.push_str(&of_iteration(iteration));

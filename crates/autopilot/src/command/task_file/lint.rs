@@ -7,6 +7,7 @@ use crate::exit::{CommandFailure, ExitKind};
 use crate::terminal;
 use autopilot_core::task_file::{FileKind, Parsed, TEMPLATE, TextPlace};
 use autopilot_host::escape::one_line;
+use autopilot_view::count;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use serde_json::json;
@@ -215,8 +216,4 @@ fn across(known: &[(Utf8PathBuf, Parsed)]) -> Vec<LintFinding> {
         }
     }
     found
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
