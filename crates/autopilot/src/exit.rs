@@ -279,9 +279,9 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.
-pub fn unless_lost(code: ExitCode) -> ExitCode {
+pub fn unless_lost(code: ExitCode, json: bool) -> ExitCode {
     match terminal::lost().filter(|_| code == ExitCode::SUCCESS) {
-        Some(error) => report(&unwritable(error)),
+        Some(error) => report(&unwritable(error), json),
         None => code,
     }
 }
@@ -304,7 +304,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         _ if !asked.contains(&error.kind()) => ExitKind::Usage.into(),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let code = report(&unwritable(&error));
+            let code = report(&unwritable(&error), false);
             terminal::flush();
             code
         }

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     };
     let json = cli.global.json;
     let code = match command::execute(cli) {
-        Ok(code) => exit::unless_lost(code),
+        Ok(code) => exit::unless_lost(code, json),
         Err(error) => exit::report(&error, json),
     };
     terminal::flush();
