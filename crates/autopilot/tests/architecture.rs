@@ -92,7 +92,7 @@ const FLOW_NAMED_MAX: &[(&str, usize)] = &[
     ("crates/autopilot-engine/src/begin.rs", 3),
     ("crates/autopilot-engine/src/begin/given.rs", 1),
     // Only tests have it.
-    ("crates/autopilot-tui/src/sample.rs", 1),
+    ("crates/autopilot-tui/src/tests/sample.rs", 1),
 ];
 
 const VAGUE_NAMES: &[&str] =

@@ -241,7 +241,7 @@ fn a_limit_on_money_without_a_price_is_refused_and_the_key_named() {
     assert!(!stage.folder().join("home/.codex/asked").exists(), "nothing was started");
     // Without a limit it runs, its tokens are counted and its cost is unknown.
     let stage = codex_stage("");
-    stage.run_task().expect(0).says(&["unknown of builder (codex_cli)"]);
+    stage.run_task().expect(0).says(&["unknown (builder: codex_cli)"]);
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["tokens_in"]), (&Value::Null, &10_000.into()));
     stage.task("more", "More");

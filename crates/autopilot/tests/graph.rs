@@ -89,8 +89,8 @@ fn a_file_takes_the_form_its_name_says() {
         assert!(stage.read(name).starts_with(begins), "{name}: {}", stage.read(name));
     }
     stage.run(&["graph", "--out", "g.xyz"]).expect(64).says(&["g.xyz", "--format"]);
-    stage.run(&["graph", "--json", "-f", "svg"]).expect(64).says(&["`--json` asks for another"]);
-    stage.run(&["graph", "--json", "-o", "g.svg"]).expect(64).says(&["`--json` asks for another"]);
+    stage.run(&["graph", "--json", "-f", "svg"]).expect(64).says(&["ask for different formats"]);
+    stage.run(&["graph", "--json", "-o", "g.svg"]).expect(64).says(&["ask for different formats"]);
     stage.run(&["graph", "--out", "no/where.svg"]).expect(10).says(&["no/where.svg"]);
 }
 

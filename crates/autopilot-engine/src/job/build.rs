@@ -12,6 +12,7 @@ use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::{self, Build, FailedChecks, Fix};
 use autopilot_core::step::Step;
@@ -44,8 +45,8 @@ impl Job {
         let capture = captured?;
         facts.notes.extend(start.note.clone());
         facts.notes.extend(start.conflicts.as_ref().map(|conflicts| {
-            let count = conflicts.paths.len() + conflicts.more;
-            format!("{count} files conflicted with the run's branch")
+            let files = count(conflicts.paths.len() + conflicts.more, "file");
+            format!("{files} conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
         let summary = match answer {

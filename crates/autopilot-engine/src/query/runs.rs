@@ -59,7 +59,7 @@ impl RunRow {
             title,
             state: known.word(),
             live: known.is_live(),
-            started_at: known.started_at().rfc3339(),
+            started_at: Time(known.run.created_at_ms).rfc3339(),
             last_transition_at: run.moved_at.rfc3339(),
             duration: run.active_ms as f64 / 1000.0,
             cost_usd: run.spent.usd.usd(),
