@@ -129,7 +129,7 @@ fn a_run_is_resumed_after_its_autopilot_folder_was_deleted() {
 fn a_broken_configuration_does_not_keep_a_run_from_going_on() {
     let stage = resting(&RUN);
     stage.write(".autopilot/config.yml", "commands: [\n");
-    stage.run(&["resume"]).expect(0).says(&["config.yml can't be read any more"]);
+    stage.run(&["resume"]).expect(0).says(&["config.yml can't be used"]);
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn done_over_failing_tests_is_overruled_and_the_reason_is_carried_on() {
 fn done_over_failing_tests_in_the_last_iteration_is_not_done() {
     let story = check(
         "goal a\n with push\n limit rounds 1\n run: validate fails, completion done",
-        "a done — run failed: did not converge in 1 iterations (overruled)",
+        "a done — run failed: did not converge in 1 iteration (overruled)",
     );
     assert_eq!(times(&story, "run.push"), 0);
 }
@@ -414,7 +414,7 @@ fn a_conflict_is_repaired_also_in_the_only_iteration_of_a_run() {
     // The run itself has no more than the one.
     check(
         &format!("{text}\n run: completion unfinished"),
-        "a done (2 rounds) · b done — run failed: did not converge in 1 iterations",
+        "a done (2 rounds) · b done — run failed: did not converge in 1 iteration",
     );
 }
 
@@ -818,7 +818,7 @@ fn a_crash_repeats_no_step_that_was_over() {
 fn more_interruptions_than_allowed_fail_a_step_and_not_the_run() {
     check(
         "goal a; b\n limit interruptions 0\n a: step lost",
-        "a failed: interrupted 1 times (1 interruption) · b done — run done",
+        "a failed: interrupted 1 time (1 interruption) · b done — run done",
     );
 }
 

@@ -3,7 +3,7 @@
 use super::check;
 
 const BLOCKED: &str = "plan a; b after a; c\n limit rounds 1\n a: validate fails";
-const FAILED: &str = "a failed: did not converge in 1 iterations (overruled) · b blocked by a · c done — run failed: 1 task failed";
+const FAILED: &str = "a failed: did not converge in 1 iteration (overruled) · b blocked by a · c done — run failed: 1 task failed";
 
 /// Plays a story and compares what was refused in it, in order.
 #[track_caller]
