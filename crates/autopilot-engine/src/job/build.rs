@@ -17,7 +17,7 @@ use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::{self, Build, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::replay::{RebaseOutcome, carry, replay};
+use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
 use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, Violation, task_branch};
 
 /// The commits an attempt starts from.
@@ -130,7 +130,7 @@ impl Job {
                 return Ok(Start { base, commit: work, note, conflicts: None });
             }
             // Other tasks were merged meanwhile: rebase the work if git can do it alone.
-            match replay(hub, &base, &work, &tip, seconds_now())? {
+            match rebase(hub, &base, &work, &tip, seconds_now())? {
                 RebaseOutcome::Onto(moved) => {
                     Ok(Start { base: tip, commit: moved, note, conflicts: None })
                 }

@@ -25,8 +25,8 @@ pub enum GitError {
     /// A text of git's, or of our own, does not have the expected form.
     #[error("unreadable {what}: `{text}`")]
     Unreadable { what: String, text: String },
-    /// There are more commits than are replayed one by one.
-    #[error("cannot replay {range}: it has more than {commits_max} commits")]
+    /// There are more commits than are rebased one by one.
+    #[error("cannot rebase {range}: it has more than {commits_max} commits")]
     TooManyCommits { range: String, commits_max: usize },
     /// Somebody else has moved, made or deleted the ref.
     #[error("ref `{name}` is {}, but was expected to be {}", show(found), show(expected))]

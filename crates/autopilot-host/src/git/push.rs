@@ -11,14 +11,14 @@ use super::command::{CommandError, GitCommand, Output, find_program};
 use super::error::{GitError, OnFile};
 use super::hub::{ExpectedRef, Hub};
 use super::object::Oid;
-use super::replay::{RebaseOutcome, replay};
+use super::rebase::{RebaseOutcome, rebase};
 use super::repo::UserRepo;
 use super::transfer::ObjectSource;
 use crate::pause::pause;
 
 pub use classify::{PushClass, classify};
 
-/// How often the branch is replayed onto the remote's.
+/// How often the branch is rebased onto the remote's.
 const REBASES_MAX: usize = 3;
 const GH_TIMEOUT: Duration = Duration::from_secs(15);
 /// How much of gh's report is kept.
@@ -47,7 +47,7 @@ pub struct PushRequest<'a> {
     pub rebase: Rebase,
     /// Whether the project's pre-push hook runs.
     pub hooks: Hooks,
-    /// The time of replayed commits, in seconds since 1970.
+    /// The time of rebased commits, in seconds since 1970.
     pub now: i64,
 }
 
@@ -77,7 +77,7 @@ pub struct Pushed {
     /// Whether the remote had this commit before we sent anything (an earlier push whose answer was
     /// lost).
     pub already: bool,
-    /// Whether the branch was replayed onto the remote's tip first.
+    /// Whether the branch was rebased onto the remote's tip first.
     pub rebased: bool,
 }
 
@@ -109,7 +109,7 @@ pub enum PushOutcome {
     Unwanted,
 }
 
-/// Pushes the hub's branch. `accept` is asked about every replayed tip before it is pushed: a tree
+/// Pushes the hub's branch. `accept` is asked about every rebased tip before it is pushed: a tree
 /// that was never validated must not be called done. `unwanted` is called many times a second and
 /// ends the push when it returns true.
 pub fn push(
@@ -261,19 +261,19 @@ impl BranchPush<'_> {
         if !self.fetch_into_hub(&tip)? {
             return Ok(None);
         }
-        let replayed = match replay(hub, self.request.base, commit, &tip, self.request.now)? {
+        let rebased = match rebase(hub, self.request.base, commit, &tip, self.request.now)? {
             RebaseOutcome::Onto(oid) => oid,
             RebaseOutcome::Conflict { .. } => return Ok(None),
         };
-        if !accept(&replayed) {
+        if !accept(&rebased) {
             return Ok(None);
         }
         let kept = format!("refs/autopilot/salvage/push/{commit}");
         if hub.resolve(&kept)?.is_none() {
             hub.set_ref(&kept, commit, ExpectedRef::Absent)?;
         }
-        hub.set_ref(&self.name, &replayed, ExpectedRef::At(commit))?;
-        Ok(Some(replayed))
+        hub.set_ref(&self.name, &rebased, ExpectedRef::At(commit))?;
+        Ok(Some(rebased))
     }
 
     /// Fetches into a quarantine beside the user's objects, so that none of their refs or files

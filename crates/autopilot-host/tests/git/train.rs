@@ -1,6 +1,6 @@
 //! The merge train with real git: stacks, conflicts, lost races, traces, work carried over.
 
-use autopilot_host::git::replay::carry;
+use autopilot_host::git::rebase::carry;
 use autopilot_host::git::{
     Advanced, AttemptName, Candidate, CaptureRequest, Conflicts, Coupled, Oid, Sought, Wagon,
 };

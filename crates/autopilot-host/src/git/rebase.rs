@@ -7,15 +7,15 @@ use super::identity::CommitIdentity;
 use super::merge::{Conflict, Conflicts, Merged, merge_trees};
 use super::object::Oid;
 
-/// The most commits that are replayed.
+/// The most commits that are rebased.
 const COMMITS_MAX: usize = 2000;
 
-/// The result of a replay.
+/// The result of a rebase.
 #[derive(Clone, Debug)]
 pub enum RebaseOutcome {
     /// The new tip.
     Onto(Oid),
-    /// The commit that could not be replayed, and where it conflicts.
+    /// The commit that could not be rebased, and where it conflicts.
     Conflict { commit: Oid, conflicts: Vec<Conflict> },
 }
 
@@ -51,9 +51,9 @@ pub fn carry(
     Ok(Carried { commit: write_commit(hub, &new)?, conflicts })
 }
 
-/// Replays the first-parent line `base..head` onto another tip. A merge is replayed as the change it
+/// Rebases the first-parent line `base..head` onto another tip. A merge is rebased as the change it
 /// made to its line; messages and authors stay, so attempts are still found by their trailers.
-pub fn replay(
+pub fn rebase(
     hub: &Hub,
     base: &Oid,
     head: &Oid,
@@ -61,7 +61,7 @@ pub fn replay(
     now: i64,
 ) -> Result<RebaseOutcome, GitError> {
     let out = hub
-        .git(format!("list commits to replay onto {onto}"))
+        .git(format!("list commits to rebase onto {onto}"))
         .args(["rev-list", "--first-parent", "--reverse", head.as_str()])
         .arg(format!("^{base}"))
         .arg(format!("^{onto}"))
