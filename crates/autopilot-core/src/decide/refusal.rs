@@ -285,10 +285,10 @@ fn left_out(state: &State, now: &Task) -> Option<Hindrance> {
 }
 
 /// Whether the task or one of its children is at a started effect: that may have happened already,
-/// so the task can't count as skipped.
+/// also if a fault of the machine ended it, so the task can't count as skipped.
 fn is_acting(state: &State, now: &Task) -> bool {
-    let runs = matches!(now.status, Status::Running { .. });
-    runs && now.is_at_an_effect()
+    let has_begun = now.spent.tries > 0;
+    has_begun && now.is_at_an_effect()
         || now.children.iter().any(|child| is_acting(state, state.task(*child)))
 }
 
