@@ -164,16 +164,16 @@ mod tests {
     use super::*;
     use std::fs;
 
-    struct Case {
+    struct KeptPlace {
         _temp: tempfile::TempDir,
         place: StatePaths,
     }
 
-    impl Case {
-        fn new() -> Case {
+    impl KeptPlace {
+        fn new() -> KeptPlace {
             let temp = tempfile::tempdir().unwrap();
             let state = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
-            Case { _temp: temp, place: StatePaths { root: state.join("root"), state } }
+            KeptPlace { _temp: temp, place: StatePaths { root: state.join("root"), state } }
         }
 
         /// Keeps a session from an agent's home that was last used so many days ago.
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn old_sessions_go_but_none_of_a_run_that_is_not_over() {
-        let case = Case::new();
+        let case = KeptPlace::new();
         let old = case.session("over", "old", SESSION_DAYS_MAX + 1);
         let of_open = case.session("open", "old too", SESSION_DAYS_MAX + 1);
         case.session("over", "new", SESSION_DAYS_MAX - 1);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_removal_that_was_cut_short_is_finished_and_told() {
-        let case = Case::new();
+        let case = KeptPlace::new();
         let attempt = AttemptId { seq: 1, place: 0 };
         let kept = case.session("r", "s", 40);
         remember_removed(&case.place, std::slice::from_ref(&kept)).unwrap();
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_session_is_found_where_it_was_kept_last_and_never_half_of_one() {
-        let case = Case::new();
+        let case = KeptPlace::new();
         let [first, lost, now] = [1, 2, 3].map(|seq| AttemptId { seq, place: 0 });
         let found = |before| found(&case.place, "r", (now, Some(before)), "s");
         let kept = case.session("r", "s", 1);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn of_too_many_the_newest_are_kept() {
-        let case = Case::new();
+        let case = KeptPlace::new();
         let oldest = case.session("over", "oldest", 9);
         for n in 1..SESSIONS_MAX {
             case.session("over", &n.to_string(), 1);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_removed_session_is_told_from_one_that_never_was_and_only_so_many_are_remembered() {
-        let case = Case::new();
+        let case = KeptPlace::new();
         let attempt = AttemptId { seq: 1, place: 0 };
         let is_gone = |name: &str| is_removed(&case.place, "r", attempt, name);
         let kept = case.session("r", "s", 40);

@@ -15,9 +15,9 @@ const ALWAYS_DENIED: &str = ".autopilot";
 /// Checks that the files lie inside the allowed paths and outside the denied ones.
 pub fn check(files: &[ChangedFile], allowed: &[String], denied: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let allowed_rules = rules(allowed, Case::Matters, &mut findings);
-    let mut denied_rules = rules(denied, Case::Ignored, &mut findings);
-    denied_rules.extend(rules(&[ALWAYS_DENIED.to_owned()], Case::Ignored, &mut findings));
+    let allowed_rules = rules(allowed, LetterCase::Matters, &mut findings);
+    let mut denied_rules = rules(denied, LetterCase::Ignored, &mut findings);
+    denied_rules.extend(rules(&[ALWAYS_DENIED.to_owned()], LetterCase::Ignored, &mut findings));
     let place =
         PathRules { any_allowed: allowed.is_empty(), allowed: allowed_rules, denied: denied_rules };
     for file in files {
@@ -122,14 +122,14 @@ fn resolve<'a>(directory: &'a str, path: &'a str) -> Option<Vec<&'a str>> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Case {
+enum LetterCase {
     Matters,
     Ignored,
 }
 
 struct PathRule {
     written: String,
-    case: Case,
+    case: LetterCase,
     matcher: Matcher,
 }
 
@@ -138,7 +138,7 @@ enum Matcher {
     Glob(GlobMatcher),
 }
 
-fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<PathRule> {
+fn rules(written: &[String], case: LetterCase, findings: &mut Vec<Finding>) -> Vec<PathRule> {
     written
         .iter()
         .filter_map(|path| match PathRule::new(path, case) {
@@ -153,7 +153,7 @@ fn rules(written: &[String], case: Case, findings: &mut Vec<Finding>) -> Vec<Pat
 }
 
 impl PathRule {
-    fn new(written: &str, case: Case) -> Result<Self, String> {
+    fn new(written: &str, case: LetterCase) -> Result<Self, String> {
         let trimmed = written.trim().trim_end_matches("/**").trim_end_matches('/');
         let parts = match resolve("", trimmed) {
             Some(parts) => parts,
@@ -165,7 +165,7 @@ impl PathRule {
             let anywhere = if parts.len() == 1 { "**/" } else { "" };
             let glob = GlobBuilder::new(&format!("{anywhere}{}", parts.join("/")))
                 .literal_separator(true)
-                .case_insensitive(case == Case::Ignored)
+                .case_insensitive(case == LetterCase::Ignored)
                 .build()
                 .map_err(|error| format!("is not a valid pattern: {}", error.kind()))?;
             Matcher::Glob(glob.compile_matcher())
@@ -202,8 +202,8 @@ impl PathRule {
 
     fn same(&self, a: &str, b: &str) -> bool {
         match self.case {
-            Case::Matters => a == b,
-            Case::Ignored => a.to_lowercase() == b.to_lowercase(),
+            LetterCase::Matters => a == b,
+            LetterCase::Ignored => a.to_lowercase() == b.to_lowercase(),
         }
     }
 }

@@ -295,13 +295,13 @@ mod tests {
     use super::*;
     use std::fs;
 
-    struct Case {
+    struct UserHome {
         temp: tempfile::TempDir,
     }
 
-    impl Case {
-        fn new(files: &[(&str, &str)]) -> Case {
-            let case = Case { temp: tempfile::tempdir().unwrap() };
+    impl UserHome {
+        fn new(files: &[(&str, &str)]) -> UserHome {
+            let case = UserHome { temp: tempfile::tempdir().unwrap() };
             for (name, text) in files {
                 let path = case.user().join(name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn claude_reads_the_users_settings_and_writes_nothing_of_them_but_the_login() {
-        let case = Case::new(CLAUDE_FILES);
+        let case = UserHome::new(CLAUDE_FILES);
         let (home, variables) = case.made(&claude(None));
         assert_eq!(variables["CLAUDE_CONFIG_DIR"], case.dir());
         assert_eq!(case.writable(&home), "home");
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn at_another_address_claude_finds_nothing_of_the_users_account() {
-        let case = Case::new(CLAUDE_FILES);
+        let case = UserHome::new(CLAUDE_FILES);
         let (home, _) = case.made(&claude(Some("https://gate.example")));
         assert_eq!(case.writable(&home), "home");
         assert_eq!(case.read(".credentials.json"), None);
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn another_place_of_the_users_settings_is_found() {
-        let case = Case::new(&[("c/settings.json", "{}"), ("c/.claude.json", "{\"c\":1}")]);
+        let case = UserHome::new(&[("c/settings.json", "{}"), ("c/.claude.json", "{\"c\":1}")]);
         let mut variables = Variables::from([
             ("HOME".to_owned(), case.user().to_string()),
             ("CLAUDE_CONFIG_DIR".to_owned(), case.user().join("c").to_string()),
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn codex_and_those_of_the_base_directories_have_homes_too() {
-        let case = Case::new(&[
+        let case = UserHome::new(&[
             (".codex/config.toml", "model = 'm'"),
             (".codex/auth.json", "{}"),
             (".codex/sessions/2026/rollout-1.jsonl", "other"),
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn others_have_nothing_to_write_but_their_worktree() {
-        let case = Case::new(&[]);
+        let case = UserHome::new(&[]);
         let mut none = Variables::new();
         let mut writes = |agent: &Agent| planned(agent, &mut none, &case.dir()).writable().len();
         assert_eq!(writes(&acp(&["./mine"])), 0);

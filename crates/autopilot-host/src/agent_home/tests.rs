@@ -3,14 +3,14 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-struct Case {
+struct LoginHome {
     temp: tempfile::TempDir,
 }
 
-impl Case {
+impl LoginHome {
     /// A user with settings, skills and a login.
-    fn new() -> Case {
-        let case = Case { temp: tempfile::tempdir().unwrap() };
+    fn new() -> LoginHome {
+        let case = LoginHome { temp: tempfile::tempdir().unwrap() };
         fs::create_dir_all(case.user().join("skills/mine")).unwrap();
         fs::write(case.user().join("settings.json"), "{\"a\":1}").unwrap();
         fs::write(case.user().join("skills/mine/SKILL.md"), "mine").unwrap();
@@ -44,7 +44,7 @@ impl Case {
 
 #[test]
 fn settings_are_read_through_and_what_is_planted_is_gone_with_the_home() {
-    let case = Case::new();
+    let case = LoginHome::new();
     case.plan().make().unwrap();
     let home = case.home();
     assert_eq!(fs::read_to_string(home.join("skills/mine/SKILL.md")).unwrap(), "mine");
@@ -69,7 +69,7 @@ const LOGIN: &str = r#"{"o":{"accessToken":"a","expiresAt":1,"plan":"p","refresh
 
 #[test]
 fn a_renewed_login_is_the_users() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let mut plan = case.plan();
     plan.make().unwrap();
@@ -89,7 +89,7 @@ fn a_renewed_login_is_the_users() {
 
 #[test]
 fn nothing_but_other_tokens_takes_a_logins_place() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let mut plan = case.plan();
     plan.make().unwrap();
@@ -122,7 +122,7 @@ fn nothing_but_other_tokens_takes_a_logins_place() {
 
 #[test]
 fn of_a_renewed_login_only_the_tokens_are_taken() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let mut plan = case.plan();
     plan.make().unwrap();
@@ -137,7 +137,7 @@ fn of_a_renewed_login_only_the_tokens_are_taken() {
 
 #[test]
 fn a_login_that_is_the_users_own_since_is_left_alone() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let mut plan = case.plan();
     plan.make().unwrap();
@@ -153,7 +153,7 @@ fn a_login_that_is_the_users_own_since_is_left_alone() {
 
 #[test]
 fn a_login_renewed_elsewhere_reaches_the_agents_at_work() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let mut plan = case.plan();
     plan.make().unwrap();
@@ -170,7 +170,7 @@ fn a_login_renewed_elsewhere_reaches_the_agents_at_work() {
 
 #[test]
 fn a_login_renewed_before_a_crash_is_found_by_the_next_process() {
-    let case = Case::new();
+    let case = LoginHome::new();
     fs::write(case.user().join("login.json"), LOGIN).unwrap();
     let plan = case.plan();
     plan.make().unwrap();
@@ -183,7 +183,7 @@ fn a_login_renewed_before_a_crash_is_found_by_the_next_process() {
 
 #[test]
 fn sessions_are_kept_without_what_links_lead_to() {
-    let case = Case::new();
+    let case = LoginHome::new();
     let (from, to) = (case.temp.path().join("from"), case.temp.path().join("kept"));
     fs::create_dir_all(from.join("a/b")).unwrap();
     fs::write(from.join("a/b/one"), "1").unwrap();
