@@ -8,7 +8,10 @@ pub mod account;
 pub mod books;
 pub mod goal;
 mod idle;
+mod moving;
+mod record;
 pub mod rule;
+mod settling;
 pub mod table;
 
 use crate::world::git::Git;

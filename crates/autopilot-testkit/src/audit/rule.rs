@@ -4,8 +4,7 @@ use super::account::Before;
 use super::books::{Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
-    Bill, Event, Facts, Failure, HoldWhy, Outcome, Record, RunSpec, Skip, TaskEnd, TaskEntry,
-    Verdict,
+    Bill, Event, Facts, HoldWhy, Outcome, Record, RunSpec, TaskEntry, Verdict,
 };
 use autopilot_core::flow::{Flow, Pipeline};
 use autopilot_core::id::{AttemptId, TaskId, Time};
@@ -15,8 +14,6 @@ use autopilot_core::step::Step;
 
 /// A longer silence is taken for a sleep of the machine.
 const SLEEP_MS: u64 = 120_000;
-/// No account rests longer unless its vendor said until when.
-const PAUSE_MS: u64 = 15 * 60_000;
 
 pub(super) type Kept = Result<(), String>;
 
@@ -51,135 +48,6 @@ impl Books {
         self.live.iter().filter(|(_, (_, step))| is(*step)).map(|(id, _)| *id).collect()
     }
 
-    /// What must hold once everything that follows from a decision has been written.
-    fn whole_record(&self, record: &Record, lasting_before: &[AttemptId]) -> Kept {
-        let has = |is: fn(&Event) -> bool| record.events.iter().any(is);
-        let slots = self.live_where(table::is_slot);
-        if has(|event| matches!(event, Event::Booted { .. })) {
-            let old = slots.iter().find(|id| id.seq < record.seq);
-            kept(old.is_none(), || format!("I9: {old:?} lives on after a boot"))?;
-            let longest = record.at.plus_ms(self.limits.wait_quota_max_ms);
-            let endless = self
-                .tasks
-                .iter()
-                .any(|task| matches!(task.place, Place::Waiting(_)) && task.until > longest);
-            kept(!endless, || "C17: a wait lasts as long as the clock went back".to_owned())?;
-            let longest = longest.max(record.at.plus_ms(PAUSE_MS));
-            let mut holds = self.doubts.values().filter_map(|doubt| doubt.held.flatten());
-            kept(holds.all(|until| until <= longest), || {
-                "C17: a hold lasts as long as the clock went back".to_owned()
-            })?;
-            let lost = lasting_before.iter().find(|id| !self.live.contains_key(id));
-            kept(lost.is_none(), || {
-                format!("I2: {lost:?}, an effect or a gate, was dropped by a boot")
-            })?;
-        }
-        if self.halt.as_ref().is_some_and(|halt| halt.now) {
-            kept(slots.is_empty(), || "I9: work goes on although all was to end".to_owned())?;
-        }
-        let begins = |is: fn(Step) -> bool| {
-            let mut begun = record.events.iter();
-            begun.any(|event| matches!(event, Event::AttemptStarted { step, .. } if is(*step)))
-        };
-        if begins(table::is_slot) {
-            kept(slots.len() as u32 <= self.limits.workers_max, || {
-                format!("I10: {} at work, {} allowed", slots.len(), self.limits.workers_max)
-            })?;
-            kept(!self.is_short || slots.len() == 1, || {
-                format!("I10: {} at work in a machine that is short of room", slots.len())
-            })?;
-        }
-        if begins(table::is_serial) {
-            let serial = self.live_where(table::is_serial).len();
-            kept(serial as u32 <= self.limits.effects_max, || {
-                format!("I10: {serial} effects at once")
-            })?;
-        }
-        self.nobody_overspends(record)?;
-        self.nobody_is_outside()?;
-        self.nobody_idles(slots.len() as u32)
-    }
-
-    /// A task that has spent what one may has no worker and waits for none. Who has money left
-    /// goes on, whatever others have spent: only a person or a limit of the run ends its work.
-    fn nobody_overspends(&self, record: &Record) -> Kept {
-        for (at, task) in self.tasks.iter().enumerate() {
-            let is_work = task.place.step().is_some_and(table::is_slot);
-            kept(!is_work || !self.is_overspent(TaskId(at as u32)), || {
-                format!("I7: {} goes on without money", task.name)
-            })?;
-        }
-        let is_over = self.halt.as_ref().is_some_and(|halt| halt.now);
-        for event in &record.events {
-            if let Event::AttemptEnded { task, outcome: Outcome::Revoked, .. } = event {
-                let task = &self.tasks[task.index()];
-                kept(is_over || task.place.is_settled(), || {
-                    format!("I7: the work of {} was ended for nothing", task.name)
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The run itself has only the limit of the run.
-    fn is_overspent(&self, task: TaskId) -> bool {
-        let max = self.limits.usd_per_task_max.filter(|_| task != TaskId::ROOT);
-        max.is_some_and(|max| self.spent_by(task) >= max.0)
-    }
-
-    /// Whoever is at work is so for a task that is at its tasks.
-    fn nobody_is_outside(&self) -> Kept {
-        for task in self.tasks.iter().filter(|task| task.place.is_under_way()) {
-            let Some(parent) = task.parent.filter(|_| !task.is_continued) else { continue };
-            let above = &self.tasks[parent.index()];
-            kept(above.place == Place::At(Step::Tasks), || {
-                format!("I9: {} goes on, {} is {:?}", task.name, above.name, above.place)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Tasks come with the start, with a plan that is carried out and with a whole that does not
-    /// hold; in the very record, and with nothing else.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "no other event brings tasks or makes them due"
-    )]
-    fn brought(&mut self, record: &Record) -> Kept {
-        let mut due: Vec<TaskId> = Vec::new();
-        let mut came: Vec<TaskId> = Vec::new();
-        for event in &record.events {
-            match event {
-                Event::RunStarted { .. } => due.push(TaskId::ROOT),
-                Event::TaskAdded { parent, .. } => came.extend(parent),
-                Event::AttemptEnded { task, step, outcome, .. } => {
-                    let kind = self.entry(*task)?.kind;
-                    if kind == Kind::Goal && self.iteration_comes(record, *task, *step, outcome)? {
-                        due.push(*task);
-                    }
-                    let is_whole = kind == Kind::Planned;
-                    let passes = *step == Step::Schedule && *outcome == Outcome::Passed;
-                    let fails = matches!(outcome, Outcome::Failed { .. });
-                    if passes {
-                        let entry = self.entry(*task)?;
-                        kept(!entry.is_divided, || format!("I2: {} is divided twice", entry.name))?;
-                        entry.is_divided = true;
-                    }
-                    let is_broken = matches!(step, Step::Validate | Step::Uat) && is_whole && fails;
-                    if passes || is_broken {
-                        kept(record.events.iter().any(|event| {
-                            matches!(event, Event::TaskAdded { parent, .. } if *parent == Some(*task))
-                        }), || format!("I6: {step} brought no tasks and counts"))?;
-                        due.push(*task);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let stray = came.iter().find(|parent| !due.contains(parent));
-        kept(stray.is_none(), || "I2: tasks came that nobody was to bring".to_owned())
-    }
-
     /// It has not begun, and would write where another that has begun writes; or it waits for another.
     pub(super) fn is_in_the_way(&self, task: &Entry) -> bool {
         // Nobody is asked about steps while a person continues one of them.
@@ -204,7 +72,7 @@ impl Books {
     }
 
     /// What is begun comes first, then what is called important, then what most others wait for.
-    fn rank(task: &Entry, step: Step) -> (bool, i64, i64) {
+    pub(super) fn rank(task: &Entry, step: Step) -> (bool, i64, i64) {
         let is_new = table::is_first(step) || task.kind == Kind::Divided && step == Step::Plan;
         (is_new, -i64::from(task.spec.priority), -i64::from(task.spec.urgency))
     }
@@ -217,7 +85,7 @@ impl Books {
         self.tasks.get_mut(task.index()).ok_or_else(|| format!("{task} does not exist"))
     }
 
-    fn note(&mut self, event: &Event, id: AttemptId, at: Time) -> Kept {
+    pub(super) fn note(&mut self, event: &Event, id: AttemptId, at: Time) -> Kept {
         match event {
             Event::RunStarted { run } => self.begin(run),
             Event::Booted { .. } | Event::TimePassed | Event::SessionOpened { .. } => Ok(()),
@@ -310,14 +178,14 @@ impl Books {
         }
     }
 
-    fn begin(&mut self, run: &RunSpec) -> Kept {
+    pub(super) fn begin(&mut self, run: &RunSpec) -> Kept {
         self.flow = Some(run.flow);
         self.limits = run.limits.clone();
         self.switches = run.switches.clone();
         Ok(())
     }
 
-    fn added(
+    pub(super) fn added(
         &mut self,
         task: TaskId,
         parent: Option<TaskId>,
@@ -387,198 +255,7 @@ impl Books {
         Ok(())
     }
 
-    fn moved(&mut self, task: TaskId, step: Step, round: u32) -> Kept {
-        let before = self.entry(task)?.clone();
-        let from = before.place.step();
-        let legal = match before.kind {
-            Kind::Given => table::root(from),
-            Kind::Planned => table::plan(from),
-            Kind::Divided => table::divided(from),
-            Kind::Paired => table::paired(from),
-            // Back to its steps because a person continues one of them.
-            Kind::Goal if step == Step::Tasks && self.is_open_before(&before) => &[Step::Tasks],
-            Kind::Goal => table::goal(from),
-            Kind::Session if before.is_continued && step == Step::WorkflowStep => {
-                &[Step::WorkflowStep]
-            }
-            // What was refused is done again: a repair could leave it as it is.
-            Kind::Session if from.is_none() && before.said_no(Step::WorkflowStep) => {
-                &[Step::WorkflowStep]
-            }
-            Kind::Session => table::session(from),
-        };
-        kept(!before.place.is_settled() && legal.contains(&step), || {
-            format!("I9: {} went from {:?} to {step}", before.name, before.place)
-        })?;
-        if from.is_none() && !before.is_continued {
-            self.may_open(task, step, &before)?;
-        }
-        if step == Step::Merge {
-            self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
-        }
-        let is_next = round == before.round + 1;
-        kept(round == before.round || is_next, || "I9: a round was left out".to_owned())?;
-        match before.kind {
-            Kind::Paired | Kind::Session
-                if matches!(step, Step::Build | Step::WorkflowStep | Step::Fix) =>
-            {
-                let is_asked = from.is_none() || before.is_continued;
-                kept(is_next || before.rounds_ever + 1 == round || is_asked, || {
-                    format!("I9: {} repeats round {round}", before.name)
-                })?;
-                // What is said in a round that is under way begins none.
-                if is_next || !before.is_continued {
-                    self.may_begin_a_round(&before)?;
-                }
-                let entry = self.entry(task)?;
-                entry.proof.clear();
-                entry.waived.clear();
-            }
-            Kind::Paired | Kind::Session => {}
-            Kind::Given | Kind::Planned | Kind::Divided | Kind::Goal => {
-                self.whole_moves(&before, from, step, is_next)?;
-                if is_next {
-                    let entry = self.entry(task)?;
-                    entry.proof.clear();
-                    entry.waived.clear();
-                }
-            }
-        }
-        let entry = self.entry(task)?;
-        let is_again = !is_next && from != Some(Step::Workflow);
-        if is_again && step == Step::Tasks && entry.kind == Kind::Goal {
-            entry.is_given_again = true;
-            entry.failed_round = 0;
-            entry.finished.clear();
-        } else if is_next {
-            entry.is_given_again = false;
-        }
-        if is_next {
-            entry.broke_here.clear();
-            entry.finished.clear();
-        }
-        entry.round = round;
-        entry.place = Place::At(step);
-        Ok(())
-    }
-
-    fn may_begin_a_round(&self, before: &Entry) -> Kept {
-        let limits = &self.limits;
-        kept(before.rounds < limits.rounds_of(before.parent.is_none()), || {
-            format!("I7: {} begins more rounds than it may", before.name)
-        })?;
-        kept(before.rounds_ever < limits.rounds_lifetime_max, || {
-            format!("I7: {} lives longer than it may", before.name)
-        })
-    }
-
-    /// What stands behind a step of a run, or of a task that is divided.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "nothing has to come before the others")]
-    fn whole_moves(&self, before: &Entry, from: Option<Step>, step: Step, is_next: bool) -> Kept {
-        let name = &before.name;
-        let goes_back = match (from, step) {
-            _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
-            (Some(Step::ApprovePlan), Step::Plan) => true,
-            (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
-            (Some(_) | None, _) => false,
-        };
-        kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
-        if is_next {
-            kept(before.failed_round == before.round, || {
-                format!("I7: round {} of {name} failed off the record", before.round)
-            })?;
-            self.may_begin_a_round(before)?;
-        }
-        match step {
-            Step::Schedule => {
-                kept(before.did(Step::Plan), || format!("I6: nobody planned {name}"))?;
-                let agreed = before.did(Step::ApprovePlan) || before.left_out(Step::ApprovePlan);
-                kept(before.kind == Kind::Divided || agreed, || "I6: unapproved".to_owned())
-            }
-            Step::Push | Step::PullRequest => self.whole_is_proven(before),
-            Step::Tasks if before.kind == Kind::Goal && from.is_none() => {
-                self.may_go_to_its_steps(before)
-            }
-            Step::Validate | Step::Completion | Step::Decide if before.kind == Kind::Goal => {
-                self.may_be_assessed(before, step)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// All tasks are in, and since the last of them the whole was proven and looked at.
-    fn whole_is_proven(&self, whole: &Entry) -> Kept {
-        let children = || whole.children.iter().map(|child| &self.tasks[child.index()]);
-        // Of a goal whoever says that it is reached has weighed what failed.
-        let is_over = |task: &Entry| match whole.kind {
-            Kind::Goal => task.place.is_settled(),
-            Kind::Given | Kind::Planned | Kind::Divided | Kind::Paired | Kind::Session => {
-                task.place.satisfies()
-            }
-        };
-        kept(!whole.children.is_empty() && children().all(is_over), || {
-            format!("I9: {} goes on over open tasks", whole.name)
-        })?;
-        if whole.kind == Kind::Goal {
-            self.goal_is_reached(whole)?;
-        }
-        let open = self.tasks[1..].iter().find(|task| !task.place.is_settled());
-        kept(whole.parent.is_some() || open.is_none(), || {
-            format!("I9: the run goes on over {}", open.map_or("", |task| &task.name))
-        })?;
-        if whole.kind == Kind::Planned {
-            kept(whole.did(Step::Validate), || "I6: the whole is not validated".to_owned())?;
-            let accepted =
-                matches!(whole.proof.get(&Step::Uat), Some((Outcome::Skipped { .. }, _)))
-                    || whole.did(Step::Uat)
-                    || whole.left_out(Step::Uat);
-            kept(accepted, || "I6: the whole is not accepted".to_owned())?;
-        }
-        if whole.kind != Kind::Divided {
-            let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
-            kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
-        }
-        Ok(())
-    }
-
-    fn may_open(&self, task: TaskId, step: Step, before: &Entry) -> Kept {
-        let Some(parent) = before.parent else { return Ok(()) };
-        kept(self.tasks[parent.index()].place == Place::At(Step::Tasks), || {
-            format!("I9: {} begins before its time", before.name)
-        })?;
-        // Re-opened for the sake of a task below it, it had begun long ago.
-        let goes_on = step == Step::Tasks;
-        kept(goes_on || self.unmet(before).is_none(), || {
-            format!("I9: {} begins before what it needs", before.name)
-        })?;
-        let mut others = self.tasks.iter().enumerate().skip(1);
-        let is_alone = !others.any(|(at, other)| at != task.index() && other.place.is_under_way());
-        kept(is_alone || self.flow != Some(Flow::Queue), || {
-            format!("I9: {} begins beside another task of the queue", before.name)
-        })
-    }
-
-    #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is switched")]
-    fn stage_skipped(&mut self, task: TaskId, step: Step) -> Kept {
-        let switch = match step {
-            Step::Preflight => Switch::Baseline,
-            Step::Review => Switch::Review,
-            Step::Uat => Switch::Uat,
-            Step::Push => Switch::Push,
-            Step::PullRequest => Switch::Pr,
-            Step::ApprovePlan => Switch::PlanGate,
-            Step::ApproveResult => Switch::EndGate,
-            Step::Validate => Switch::HasTests,
-            _ => return Err(format!("I6: {step} can't be switched off")),
-        };
-        let is_on =
-            self.switches.contains(&switch) || self.entry(task)?.spec.switches.contains(&switch);
-        kept(!is_on, || format!("I6: {step} was skipped and is on"))?;
-        self.entry(task)?.waived.insert(step);
-        Ok(())
-    }
-
-    fn started(&mut self, id: AttemptId, task: TaskId, step: Step) -> Kept {
+    pub(super) fn started(&mut self, id: AttemptId, task: TaskId, step: Step) -> Kept {
         let entry = self.entry(task)?.clone();
         let name = &entry.name;
         kept(entry.place == Place::At(step), || format!("I9: {name} is not at {step}"))?;
@@ -623,7 +300,7 @@ impl Books {
     }
 
     /// Of all that a worker could take now, it comes first.
-    fn is_most_urgent(&self, task: TaskId, entry: &Entry, step: Step) -> Kept {
+    pub(super) fn is_most_urgent(&self, task: TaskId, entry: &Entry, step: Step) -> Kept {
         if self.focus.is_some() {
             return Ok(());
         }
@@ -639,7 +316,7 @@ impl Books {
         Ok(())
     }
 
-    fn ended(
+    pub(super) fn ended(
         &mut self,
         id: AttemptId,
         task: TaskId,
@@ -673,7 +350,7 @@ impl Books {
         Ok(())
     }
 
-    fn billed(&mut self, id: AttemptId, task: TaskId, bill: Bill) -> Kept {
+    pub(super) fn billed(&mut self, id: AttemptId, task: TaskId, bill: Bill) -> Kept {
         let known = self.bills.entry(id).or_default();
         let before = known.usd.0;
         *known = known.max(bill);
@@ -681,7 +358,7 @@ impl Books {
         Ok(())
     }
 
-    fn round_failed(&mut self, task: TaskId, round: u32) -> Kept {
+    pub(super) fn round_failed(&mut self, task: TaskId, round: u32) -> Kept {
         let entry = self.entry(task)?.clone();
         let said_no = |step| matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
         let steps: &[Step] = match entry.kind {
@@ -744,132 +421,7 @@ impl Books {
         kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))
     }
 
-    fn settled(&mut self, task: TaskId, end: &TaskEnd) -> Kept {
-        let entry = self.entry(task)?.clone();
-        let name = &entry.name;
-        kept(!entry.place.is_settled(), || format!("I9: {name} settled twice"))?;
-        kept(!matches!(entry.place, Place::Running(..)), || format!("I9: {name} still runs"))?;
-        match end {
-            TaskEnd::Closed => self.may_close(task, &entry)?,
-            TaskEnd::Skipped { why: Skip::Asked } => {}
-            TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
-                if entry.kind == Kind::Session {
-                    self.is_left_out_rightly(&entry, *by)?;
-                }
-                let is_around = self.is_around(*by, task);
-                kept(entry.place == Place::Open || is_around, || {
-                    format!("I9: {name} was blocked at work")
-                })?;
-            }
-            TaskEnd::Skipped { why: Skip::Dropped } => {
-                kept(entry.place == Place::Open, || format!("I9: {name} was dropped at work"))?;
-                self.may_be_dropped(&entry)?;
-            }
-            TaskEnd::Failed { why } => self.may_fail(task, &entry, why)?,
-        }
-        self.focus = self.focus.filter(|focus| *focus != task);
-        let settled = self.entry(task)?;
-        settled.place = Place::of(end);
-        settled.is_continued = false;
-        self.forget_the_whole(entry.parent)
-    }
-
-    fn is_around(&self, above: TaskId, task: TaskId) -> bool {
-        let parent = self.tasks[task.index()].parent;
-        parent.is_some_and(|parent| parent == above || self.is_around(above, parent))
-    }
-
-    /// What was proven of the whole before says nothing of it now.
-    fn forget_the_whole(&mut self, above: Option<TaskId>) -> Kept {
-        let Some(task) = above else { return Ok(()) };
-        let entry = self.entry(task)?;
-        let of_the_whole =
-            [Step::Validate, Step::Completion, Step::UatGenerate, Step::Uat, Step::ApproveResult];
-        for step in of_the_whole {
-            entry.proof.remove(&step);
-        }
-        let above = entry.parent;
-        self.forget_the_whole(above)
-    }
-
-    fn may_close(&self, task: TaskId, entry: &Entry) -> Kept {
-        let name = &entry.name;
-        let Some(step) = entry.place.step() else {
-            return Err(format!("I9: {name} closed without work"));
-        };
-        match entry.kind {
-            Kind::Paired | Kind::Session => {
-                let is_merged = step == Step::Merge && entry.did(Step::Merge);
-                kept(is_merged, || format!("I6: {name} is not merged"))?;
-                self.is_proven(task, entry.tree.as_deref().unwrap_or_default())
-            }
-            Kind::Divided => {
-                kept(step == Step::Tasks, || format!("I9: {name} closed at {step}"))?;
-                self.whole_is_proven(entry)
-            }
-            Kind::Given | Kind::Planned | Kind::Goal => {
-                self.whole_is_proven(entry)?;
-                let done = |step| entry.did(step) || entry.left_out(step);
-                kept(done(Step::Push) && done(Step::PullRequest), || "I9: not pushed".to_owned())
-            }
-        }
-    }
-
-    fn may_fail(&self, task: TaskId, entry: &Entry, why: &Failure) -> Kept {
-        let (limits, step) = (&self.limits, entry.place.step());
-        let holds = match why {
-            Failure::Rounds { .. } => entry.rounds >= limits.rounds_of(entry.parent.is_none()),
-            Failure::Rail { .. } => entry.rounds > 0,
-            Failure::Broke { step, .. } => {
-                let here = entry.broke_here.get(step).copied().unwrap_or(0);
-                here > limits.retries_of(*step) || entry.broke > limits.retries_max
-            }
-            Failure::Interrupted { .. } => entry.interruptions > limits.interruptions_max,
-            Failure::Money { .. } => self.is_overspent(task),
-            Failure::Refused { .. } => step.is_some_and(|step| {
-                let has_a_way_back = match entry.kind {
-                    Kind::Paired => true,
-                    Kind::Session => step == Step::Merge,
-                    Kind::Goal => {
-                        matches!(step, Step::Workflow | Step::Validate | Step::Completion)
-                    }
-                    Kind::Given | Kind::Planned | Kind::Divided => {
-                        matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat)
-                    }
-                };
-                let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
-                said_no && !has_a_way_back
-            }),
-            Failure::Children { failed } => {
-                let has_failed = |task: &&Entry| task.place == Place::Failed;
-                let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
-                entry.kind != Kind::Goal
-                    && children().all(|task| task.place.is_settled())
-                    && children().any(|task| !task.place.satisfies())
-                    && children().filter(has_failed).count() as u32 == *failed
-            }
-        };
-        kept(holds, || format!("I7: {} failed ({why}) before its limit", entry.name))
-    }
-
-    fn reopened(&mut self, task: TaskId) -> Kept {
-        let entry = self.entry(task)?;
-        // What is around a task that was left out goes on with it, even if it was closed over it.
-        let is_closed = entry.place == Place::Closed && entry.kind == Kind::Paired;
-        kept(entry.place.is_settled() && !is_closed, || {
-            format!("I9: {} re-opened from {:?}", entry.name, entry.place)
-        })?;
-        entry.place = Place::Open;
-        entry.rounds = 0;
-        entry.broke = 0;
-        entry.broke_here.clear();
-        entry.interruptions = 0;
-        entry.hindered = 0;
-        entry.finished.clear();
-        Ok(())
-    }
-
-    fn waits(&mut self, task: TaskId, step: Step, ms: u64) -> Kept {
+    pub(super) fn waits(&mut self, task: TaskId, step: Step, ms: u64) -> Kept {
         let wait_max_ms = self.limits.wait_quota_max_ms;
         let entry = self.entry(task)?;
         kept(entry.place == Place::At(step), || format!("I9: {} waits elsewhere", entry.name))?;
@@ -881,7 +433,7 @@ impl Books {
 }
 
 impl Entry {
-    fn said_no(&self, step: Step) -> bool {
+    pub(super) fn said_no(&self, step: Step) -> bool {
         matches!(self.proof.get(&step), Some((Outcome::Failed { .. }, _)))
     }
 
@@ -895,7 +447,7 @@ impl Entry {
 }
 
 /// One of the places lies in the other, or is the same, as far as they are certain.
-fn overlap(a: &[String], b: &[String]) -> bool {
+pub(super) fn overlap(a: &[String], b: &[String]) -> bool {
     let certain = |path: &String| {
         let parts = path.split('/').take_while(|part| !part.contains('*'));
         parts.map(|part| format!("{}/", part.to_lowercase())).collect::<String>()

@@ -1,0 +1,209 @@
+//! Whether a task may move to a step, round and proof included.
+
+use super::books::{Books, Entry, Kind, Place};
+use super::rule::{Kept, kept};
+use super::table;
+use autopilot_core::event::Outcome;
+use autopilot_core::flow::Flow;
+use autopilot_core::id::TaskId;
+use autopilot_core::pipeline::Switch;
+use autopilot_core::step::Step;
+
+impl Books {
+    pub(super) fn moved(&mut self, task: TaskId, step: Step, round: u32) -> Kept {
+        let before = self.entry(task)?.clone();
+        let from = before.place.step();
+        let legal = match before.kind {
+            Kind::Given => table::root(from),
+            Kind::Planned => table::plan(from),
+            Kind::Divided => table::divided(from),
+            Kind::Paired => table::paired(from),
+            // Back to its steps because a person continues one of them.
+            Kind::Goal if step == Step::Tasks && self.is_open_before(&before) => &[Step::Tasks],
+            Kind::Goal => table::goal(from),
+            Kind::Session if before.is_continued && step == Step::WorkflowStep => {
+                &[Step::WorkflowStep]
+            }
+            // What was refused is done again: a repair could leave it as it is.
+            Kind::Session if from.is_none() && before.said_no(Step::WorkflowStep) => {
+                &[Step::WorkflowStep]
+            }
+            Kind::Session => table::session(from),
+        };
+        kept(!before.place.is_settled() && legal.contains(&step), || {
+            format!("I9: {} went from {:?} to {step}", before.name, before.place)
+        })?;
+        if from.is_none() && !before.is_continued {
+            self.may_open(task, step, &before)?;
+        }
+        if step == Step::Merge {
+            self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
+        }
+        let is_next = round == before.round + 1;
+        kept(round == before.round || is_next, || "I9: a round was left out".to_owned())?;
+        match before.kind {
+            Kind::Paired | Kind::Session
+                if matches!(step, Step::Build | Step::WorkflowStep | Step::Fix) =>
+            {
+                let is_asked = from.is_none() || before.is_continued;
+                kept(is_next || before.rounds_ever + 1 == round || is_asked, || {
+                    format!("I9: {} repeats round {round}", before.name)
+                })?;
+                // What is said in a round that is under way begins none.
+                if is_next || !before.is_continued {
+                    self.may_begin_a_round(&before)?;
+                }
+                let entry = self.entry(task)?;
+                entry.proof.clear();
+                entry.waived.clear();
+            }
+            Kind::Paired | Kind::Session => {}
+            Kind::Given | Kind::Planned | Kind::Divided | Kind::Goal => {
+                self.whole_moves(&before, from, step, is_next)?;
+                if is_next {
+                    let entry = self.entry(task)?;
+                    entry.proof.clear();
+                    entry.waived.clear();
+                }
+            }
+        }
+        let entry = self.entry(task)?;
+        let is_again = !is_next && from != Some(Step::Workflow);
+        if is_again && step == Step::Tasks && entry.kind == Kind::Goal {
+            entry.is_given_again = true;
+            entry.failed_round = 0;
+            entry.finished.clear();
+        } else if is_next {
+            entry.is_given_again = false;
+        }
+        if is_next {
+            entry.broke_here.clear();
+            entry.finished.clear();
+        }
+        entry.round = round;
+        entry.place = Place::At(step);
+        Ok(())
+    }
+
+    pub(super) fn may_begin_a_round(&self, before: &Entry) -> Kept {
+        let limits = &self.limits;
+        kept(before.rounds < limits.rounds_of(before.parent.is_none()), || {
+            format!("I7: {} begins more rounds than it may", before.name)
+        })?;
+        kept(before.rounds_ever < limits.rounds_lifetime_max, || {
+            format!("I7: {} lives longer than it may", before.name)
+        })
+    }
+
+    /// What stands behind a step of a run, or of a task that is divided.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "nothing has to come before the others")]
+    pub(super) fn whole_moves(
+        &self,
+        before: &Entry,
+        from: Option<Step>,
+        step: Step,
+        is_next: bool,
+    ) -> Kept {
+        let name = &before.name;
+        let goes_back = match (from, step) {
+            _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
+            (Some(Step::ApprovePlan), Step::Plan) => true,
+            (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
+            (Some(_) | None, _) => false,
+        };
+        kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
+        if is_next {
+            kept(before.failed_round == before.round, || {
+                format!("I7: round {} of {name} failed off the record", before.round)
+            })?;
+            self.may_begin_a_round(before)?;
+        }
+        match step {
+            Step::Schedule => {
+                kept(before.did(Step::Plan), || format!("I6: nobody planned {name}"))?;
+                let agreed = before.did(Step::ApprovePlan) || before.left_out(Step::ApprovePlan);
+                kept(before.kind == Kind::Divided || agreed, || "I6: unapproved".to_owned())
+            }
+            Step::Push | Step::PullRequest => self.whole_is_proven(before),
+            Step::Tasks if before.kind == Kind::Goal && from.is_none() => {
+                self.may_go_to_its_steps(before)
+            }
+            Step::Validate | Step::Completion | Step::Decide if before.kind == Kind::Goal => {
+                self.may_be_assessed(before, step)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All tasks are in, and since the last of them the whole was proven and looked at.
+    pub(super) fn whole_is_proven(&self, whole: &Entry) -> Kept {
+        let children = || whole.children.iter().map(|child| &self.tasks[child.index()]);
+        // Of a goal whoever says that it is reached has weighed what failed.
+        let is_over = |task: &Entry| match whole.kind {
+            Kind::Goal => task.place.is_settled(),
+            Kind::Given | Kind::Planned | Kind::Divided | Kind::Paired | Kind::Session => {
+                task.place.satisfies()
+            }
+        };
+        kept(!whole.children.is_empty() && children().all(is_over), || {
+            format!("I9: {} goes on over open tasks", whole.name)
+        })?;
+        if whole.kind == Kind::Goal {
+            self.goal_is_reached(whole)?;
+        }
+        let open = self.tasks[1..].iter().find(|task| !task.place.is_settled());
+        kept(whole.parent.is_some() || open.is_none(), || {
+            format!("I9: the run goes on over {}", open.map_or("", |task| &task.name))
+        })?;
+        if whole.kind == Kind::Planned {
+            kept(whole.did(Step::Validate), || "I6: the whole is not validated".to_owned())?;
+            let accepted =
+                matches!(whole.proof.get(&Step::Uat), Some((Outcome::Skipped { .. }, _)))
+                    || whole.did(Step::Uat)
+                    || whole.left_out(Step::Uat);
+            kept(accepted, || "I6: the whole is not accepted".to_owned())?;
+        }
+        if whole.kind != Kind::Divided {
+            let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
+            kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn may_open(&self, task: TaskId, step: Step, before: &Entry) -> Kept {
+        let Some(parent) = before.parent else { return Ok(()) };
+        kept(self.tasks[parent.index()].place == Place::At(Step::Tasks), || {
+            format!("I9: {} begins before its time", before.name)
+        })?;
+        // Re-opened for the sake of a task below it, it had begun long ago.
+        let goes_on = step == Step::Tasks;
+        kept(goes_on || self.unmet(before).is_none(), || {
+            format!("I9: {} begins before what it needs", before.name)
+        })?;
+        let mut others = self.tasks.iter().enumerate().skip(1);
+        let is_alone = !others.any(|(at, other)| at != task.index() && other.place.is_under_way());
+        kept(is_alone || self.flow != Some(Flow::Queue), || {
+            format!("I9: {} begins beside another task of the queue", before.name)
+        })
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is switched")]
+    pub(super) fn stage_skipped(&mut self, task: TaskId, step: Step) -> Kept {
+        let switch = match step {
+            Step::Preflight => Switch::Baseline,
+            Step::Review => Switch::Review,
+            Step::Uat => Switch::Uat,
+            Step::Push => Switch::Push,
+            Step::PullRequest => Switch::Pr,
+            Step::ApprovePlan => Switch::PlanGate,
+            Step::ApproveResult => Switch::EndGate,
+            Step::Validate => Switch::HasTests,
+            _ => return Err(format!("I6: {step} can't be switched off")),
+        };
+        let is_on =
+            self.switches.contains(&switch) || self.entry(task)?.spec.switches.contains(&switch);
+        kept(!is_on, || format!("I6: {step} was skipped and is on"))?;
+        self.entry(task)?.waived.insert(step);
+        Ok(())
+    }
+}
