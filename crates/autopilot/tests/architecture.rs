@@ -78,7 +78,6 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("crates/autopilot-core/src/config/tests.rs", 640),
     ("crates/autopilot-core/src/plan/tests.rs", 650),
     ("crates/autopilot-core/src/prompt/tests.rs", 767),
-    ("crates/autopilot/src/cli.rs", 559),
 ];
 
 /// Where everything that is particular to a flow is.
