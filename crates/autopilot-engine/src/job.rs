@@ -42,6 +42,7 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
