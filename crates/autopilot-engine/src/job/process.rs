@@ -7,7 +7,7 @@ use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::{SandboxMode, SandboxNetwork};
 use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
-use autopilot_host::jail::{JailNetwork, JailPlan};
+use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
 use autopilot_host::output::{self, OutputSource, tail};
 use autopilot_host::sandbox::{self, SandboxChoice, SandboxError};
@@ -164,6 +164,9 @@ impl Job {
             for (name, cache) in self.caches()? {
                 env.insert(name.to_owned(), cache.to_string());
                 write.push(cache);
+            }
+            for (name, value) in jail::variables() {
+                env.entry((*name).to_owned()).or_insert((*value).to_owned());
             }
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
