@@ -19,6 +19,7 @@ pub mod flow;
 pub mod guard;
 pub mod id;
 pub mod input;
+pub mod key_shape;
 pub mod limit;
 pub mod number;
 pub mod pilot;

@@ -61,6 +61,7 @@ use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::wanted::Want;
+use autopilot_host::git::Border;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
@@ -77,6 +78,10 @@ pub struct Context {
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
+    /// The redactor of what is sent to agents.
+    pub prompt_redactor: Redactor,
+    /// The check of everything that leaves the hub.
+    pub border: Arc<Border>,
     pub variables: Variables,
     /// Autopilot's own executable, which is also the supervisor and the scripted agent.
     pub own: Utf8PathBuf,
@@ -324,6 +329,11 @@ impl Job {
 
     fn clean(&self, text: &str) -> String {
         self.context.redactor.redact(text).into_owned()
+    }
+
+    /// The text of a prompt without secrets.
+    fn clean_for_agent(&self, text: &str) -> String {
+        self.context.prompt_redactor.redact(text).into_owned()
     }
 
     /// JSON with redacted values; redacting the text as a whole could break the JSON.

@@ -259,7 +259,7 @@ impl Job {
                 return Ok(None);
             }
             let made = commit_task(hub, &request)?;
-            let there = publish_reachable(hub, repo, branch)?;
+            let there = publish_reachable(hub, repo, branch, &self.context.border)?;
             Ok(Some(ContinuedBranch {
                 name: there.branch,
                 base: start.to_string(),

@@ -10,7 +10,7 @@ use autopilot_core::event::Outcome;
 use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
-use autopilot_core::guard::Finding;
+use autopilot_core::guard::{Finding, secret};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 use std::time::Instant;
@@ -22,7 +22,7 @@ impl Job {
         // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change()?;
-        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
+        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence =
@@ -30,6 +30,7 @@ impl Job {
         let mut facts = self.facts_of_checks(&checks, &evidence)?;
         facts.tree = self.task.tree.clone();
         facts.notes.extend(evidence.differs.iter().cloned());
+        facts.notes.extend(secret::doubts(&evidence.findings));
         let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {

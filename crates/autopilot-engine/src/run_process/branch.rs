@@ -4,7 +4,7 @@
 use crate::job::Workshop;
 use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
-use autopilot_host::git::{GitError, Hub, Oid, UserRepo, publish_reachable};
+use autopilot_host::git::{Border, GitError, Hub, Oid, UserRepo, publish_reachable};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,13 +54,17 @@ impl RunBranch {
     }
 
     /// The same for a run that is about to be called done; the user's copy is mended too.
-    pub(super) fn restore_done(&self, state: &State) -> Result<Option<String>, GitError> {
+    pub(super) fn restore_done(
+        &self,
+        state: &State,
+        border: &Border,
+    ) -> Result<Option<String>, GitError> {
         if state.end() != Some(&TaskEnd::Closed) {
             return Ok(None);
         }
         let notice = self.restore(state)?;
         if notice.is_some() {
-            publish_reachable(&self.hub, &self.repo, &state.run.branch)?;
+            publish_reachable(&self.hub, &self.repo, &state.run.branch, border)?;
         }
         Ok(notice)
     }
