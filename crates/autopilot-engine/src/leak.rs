@@ -29,7 +29,7 @@ fn leak(found: &FoundLeak) -> SecretLeak {
         FoundPlace::OldFile { path, line } => LeakPlace::OldFile { path, line },
         FoundPlace::Commit { commit } => LeakPlace::Commit { commit },
         FoundPlace::Branch => LeakPlace::Branch,
-        FoundPlace::Text => LeakPlace::PullRequest,
+        FoundPlace::Text { what } => LeakPlace::Text { what },
     };
     SecretLeak { secret: found.secret.clone(), form, place }
 }

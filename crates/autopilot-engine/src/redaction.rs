@@ -65,21 +65,25 @@ impl KnownSecrets {
 
     /// The redactor of everything that people see and of everything that is kept: it hides the
     /// secrets, the configured patterns, and whatever has the shape of a well-known key.
-    pub fn redactor(&self, config: &Config) -> Result<Redactor, RunProcessError> {
-        Ok(self.redactor_for_agents(config)?.hiding_shapes(&any_key())?)
+    pub fn redactor(&self, patterns: &[String]) -> Result<Redactor, RunProcessError> {
+        Ok(self.redactor_for_agents(patterns)?.hiding_shapes(&any_key())?)
     }
 
     /// The redactor of prompts. It leaves in what only looks like a key: an agent reads the same
     /// text in its worktree, and can't work on example keys that it is not shown.
-    pub fn redactor_for_agents(&self, config: &Config) -> Result<Redactor, RedactError> {
-        Redactor::new(&config.logging.redact_patterns, self.0.iter().map(|secret| &secret.value))
+    pub fn redactor_for_agents(&self, patterns: &[String]) -> Result<Redactor, RedactError> {
+        Redactor::new(patterns, self.0.iter().map(|secret| &secret.value))
+    }
+
+    /// The search for the values that must not leave the machine.
+    pub fn finder(&self) -> Result<SecretFinder, RunProcessError> {
+        let failed = |source| RedactError::Secrets { count: self.0.len(), source };
+        Ok(SecretFinder::new(&self.0).map_err(failed)?)
     }
 
     /// The border of the hub for work that began with a commit of this repository.
     pub fn border(&self, repo: &UserRepo) -> Result<Border, RunProcessError> {
-        let failed = |source| RedactError::Secrets { count: self.0.len(), source };
-        let finder = SecretFinder::new(&self.0).map_err(failed)?;
-        Ok(Border::new(finder, Some(repo.base_tip.clone()), leak::withheld))
+        Ok(Border::new(self.finder()?, Some(repo.base_tip.clone()), leak::withheld))
     }
 
     fn add(&mut self, name: &str, value: &str) {
@@ -148,7 +152,7 @@ pub fn redactor_of(
         return Ok(Redactor::none());
     }
     let config = pinned(history, state)?;
-    KnownSecrets::new(place, &config, variables).redactor(&config)
+    KnownSecrets::new(place, &config, variables).redactor(&config.logging.redact_patterns)
 }
 
 #[cfg(test)]

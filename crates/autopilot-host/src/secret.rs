@@ -34,11 +34,15 @@ const DISTINCT_MIN: usize = 5;
 /// How much text is searched at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Words that make a short value a placeholder: everybody uses them.
-const PLACEHOLDERS: [&str; 17] = [
-    "test", "pass", "admin", "secret", "example", "change", "local", "demo", "dummy", "sample",
-    "postgres", "mysql", "root", "user", "guest", "default", "dev",
+/// Words that a placeholder is made of, the longer ones first.
+const PLACEHOLDERS: [&str; 22] = [
+    "password", "passwd", "pass", "changeme", "change", "testing", "test", "admin", "secret",
+    "example", "local", "demo", "dummy", "sample", "postgres", "mysql", "root", "user", "guest",
+    "default", "token", "key",
 ];
+
+/// The most letters besides such words in a placeholder.
+const PLACEHOLDER_LETTERS_MAX: usize = 2;
 
 /// A secret and where it comes from.
 #[derive(Clone, PartialEq, Eq)]
@@ -243,18 +247,22 @@ pub fn is_sought(value: &str) -> bool {
     let value = value.trim();
     let has = |class: fn(&u8) -> bool| value.as_bytes().iter().any(class);
     let distinct: BTreeSet<u8> = value.bytes().collect();
-    let is_placeholder = || {
-        let lower = value.to_ascii_lowercase();
-        value.len() < WORDS_BYTES_MIN && PLACEHOLDERS.iter().any(|word| lower.contains(word))
-    };
     let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
     let is_one_word = || value.bytes().all(|byte| byte.is_ascii_lowercase());
     value.len() >= SOUGHT_BYTES_MIN
         && distinct.len() >= DISTINCT_MIN
         && !value.starts_with(['/', '~', '.'])
-        && !is_placeholder()
+        && !is_placeholder(value)
         && (is_mixed
             || value.len() >= if is_one_word() { ONE_WORD_BYTES_MIN } else { WORDS_BYTES_MIN })
+}
+
+/// Returns whether a short value is words that everybody uses, with a number: `test1234`.
+fn is_placeholder(value: &str) -> bool {
+    let mut rest = value.to_ascii_lowercase();
+    PLACEHOLDERS.iter().for_each(|word| rest = rest.replace(word, " "));
+    let letters = rest.bytes().filter(u8::is_ascii_alphabetic).count();
+    value.len() < WORDS_BYTES_MIN && rest.contains(' ') && letters <= PLACEHOLDER_LETTERS_MAX
 }
 
 fn is_line_end(byte: &u8) -> bool {

@@ -60,8 +60,8 @@ pub enum LeakPlace {
     Commit { commit: String },
     /// The name of a branch.
     Branch,
-    /// The text of a pull request.
-    PullRequest,
+    /// A text that is not in git, such as that of a pull request.
+    Text { what: String },
 }
 
 impl SecretLeak {
@@ -91,9 +91,7 @@ impl SecretLeak {
             LeakPlace::Branch => {
                 new(format!("the name of the branch holds {what}"), "rename the task")
             }
-            LeakPlace::PullRequest => {
-                new(format!("the text of the pull request holds {what}"), "reword the goal")
-            }
+            LeakPlace::Text { what: text } => new(format!("{text} holds {what}"), "reword it"),
         }
     }
 }
@@ -184,7 +182,7 @@ mod tests {
             LeakPlace::OldFile { path: "a".into(), line: 1 },
             LeakPlace::Commit { commit: commit() },
             LeakPlace::Branch,
-            LeakPlace::PullRequest,
+            LeakPlace::Text { what: "the pull request".into() },
         ] {
             let why = withheld(&[leak(place.clone())]).unwrap();
             assert!(why.contains("the known secret `SERVICE_API_KEY`"), "{place:?}: {why}");

@@ -32,8 +32,8 @@ impl JobGround {
     ) -> Result<JobGround, RunProcessError> {
         let Machine { variables, own, .. } = machine;
         let secrets = KnownSecrets::new(&place, &config, &variables).with_remotes(&workshop.repo);
-        let redactor = Arc::new(secrets.redactor(&config)?);
-        let prompt_redactor = secrets.redactor_for_agents(&config)?;
+        let redactor = Arc::new(secrets.redactor(&config.logging.redact_patterns)?);
+        let prompt_redactor = secrets.redactor_for_agents(&config.logging.redact_patterns)?;
         let border = Arc::new(secrets.border(&workshop.repo)?);
         let checked = Arc::clone(&border);
         let history = Mutex::new(workspace::reader(&place)?);

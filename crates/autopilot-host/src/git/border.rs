@@ -41,7 +41,7 @@ pub enum FoundPlace {
     /// The name of a branch.
     Branch,
     /// A text that is not in git.
-    Text,
+    Text { what: String },
 }
 
 /// The rule that says why something with these leaks must not leave, if it must not.
@@ -103,13 +103,6 @@ impl Border {
         self.leaks(hub, hits)
     }
 
-    /// Returns the leaks in a text that is to leave.
-    pub fn leaks_in_text(&self, hub: &Hub, text: &str) -> Result<Vec<FoundLeak>, GitError> {
-        let mut hits = BorderHits::default();
-        hits.add(self.finder.find(text.as_bytes()), |_| FoundPlace::Text);
-        self.leaks(hub, hits)
-    }
-
     /// Lets a commit out under a branch's name, or says why not. `known` are commits that the
     /// receiver has; everything else that the commit reaches is searched.
     pub fn pass(
@@ -131,8 +124,9 @@ impl Border {
 
     /// Lets a text out, or says why not.
     pub fn pass_text(&self, hub: &Hub, what: &str, text: &str) -> Result<(), GitError> {
-        let leaks = self.leaks_in_text(hub, text)?;
-        match (self.rule)(&leaks) {
+        let mut hits = BorderHits::default();
+        hits.add(self.finder.find(text.as_bytes()), |_| FoundPlace::Text { what: what.to_owned() });
+        match (self.rule)(&self.leaks(hub, hits)?) {
             Some(why) => Err(GitError::Withheld { branch: what.to_owned(), why }),
             None => Ok(()),
         }
@@ -223,13 +217,16 @@ impl Border {
             return Ok(Vec::new());
         }
         let held = self.held_by_base(hub)?;
-        let new = hits.0.into_iter().filter(|(secret, _, _)| !held.contains(secret));
-        let leak = |(secret, form, place)| FoundLeak {
-            secret: self.finder.name(secret).to_owned(),
-            form,
-            place,
-        };
-        Ok(new.map(leak).take(LEAKS_MAX).collect())
+        let mut leaks: Vec<FoundLeak> = Vec::new();
+        for (secret, form, place) in hits.0.into_iter().filter(|hit| !held.contains(&hit.0)) {
+            let secret = self.finder.name(secret).to_owned();
+            // A secret may have several values, such as an address and the key in it.
+            let is_known = |leak: &FoundLeak| leak.secret == secret && leak.place == place;
+            if leaks.len() < LEAKS_MAX && !leaks.iter().any(is_known) {
+                leaks.push(FoundLeak { secret, form, place });
+            }
+        }
+        Ok(leaks)
     }
 
     fn held_by_base(&self, hub: &Hub) -> Result<&BTreeSet<usize>, GitError> {

@@ -134,6 +134,7 @@ fn honest_values_are_not_looked_for() {
     }
     for value in [
         "hunter22",
+        "pg-pass-77x",
         KEY,
         "cnry-5up3r-s3cr3t-value-91x",
         "correct horse battery staple",

@@ -26,15 +26,23 @@ pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
 }
 
 impl Ground {
-    /// The check of everything that leaves the hub, with the secrets of the configuration as it is
-    /// now. Without a readable one, those of the environment are known.
+    /// The check of everything that leaves the hub.
     pub fn border(&self, place: &StatePaths) -> Result<Border, CommandFailure> {
-        let variables = variables();
-        let known = match workspace::read_config(place) {
-            Ok((config, _)) => KnownSecrets::new(place, &config, &variables),
-            Err(_) => KnownSecrets::of_environment(&variables),
-        };
+        let (known, _) = secrets(place);
         Ok(known.with_remotes(&self.repo).border(&self.repo)?)
+    }
+}
+
+/// The secrets that are known by the configuration as it is now, and its patterns. Without a readable
+/// one, those of the environment are known.
+pub fn secrets(place: &StatePaths) -> (KnownSecrets, Vec<String>) {
+    let variables = variables();
+    match workspace::read_config(place) {
+        Ok((config, _)) => {
+            let known = KnownSecrets::new(place, &config, &variables);
+            (known, config.logging.redact_patterns)
+        }
+        Err(_) => (KnownSecrets::of_environment(&variables), Vec::new()),
     }
 }
 

@@ -126,7 +126,9 @@ fn without_secrets(
     config: &Config,
 ) -> Result<String, CommandFailure> {
     let known = KnownSecrets::new(place, config, &work::variables());
-    let redactor = known.redactor_for_agents(config).map_err(RunProcessError::from)?;
+    let redactor = known
+        .redactor_for_agents(&config.logging.redact_patterns)
+        .map_err(RunProcessError::from)?;
     Ok(redactor.redact(text).into_owned())
 }
 
