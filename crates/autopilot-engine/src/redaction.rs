@@ -13,8 +13,19 @@ use autopilot_host::git::{Border, UserRepo};
 use autopilot_host::redact::{self, RedactError, Redactor};
 use autopilot_host::secret::{NamedSecret, SecretFinder};
 use autopilot_journal::JournalHistory;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
 
 const COPIED_BYTES_MAX: u64 = 1 << 20;
+const LOGIN_BYTES_MAX: u64 = 1 << 20;
+
+/// The logins of agents: the variable that names their directory, where it is without one, and the
+/// file in it.
+const LOGINS: [(&str, &str, &str); 3] = [
+    ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
+    ("CODEX_HOME", ".codex", "auth.json"),
+    ("XDG_DATA_HOME", ".local/share", "opencode/auth.json"),
+];
 
 /// The secrets that a run knows, each with where it comes from.
 #[derive(Debug, Default)]
@@ -48,6 +59,7 @@ impl KnownSecrets {
             }
         }
         known.add_of_notices(config, variables);
+        known.add_of_logins(variables);
         known.add_of_url("database", &config.database);
         for path in &config.worktrees.copy {
             let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
@@ -120,6 +132,29 @@ impl KnownSecrets {
             if redact::is_secret_value(name, value) {
                 self.add(name, value);
             }
+        }
+    }
+
+    /// Adds the tokens of the logins that agents are given a copy of.
+    fn add_of_logins(&mut self, variables: &Variables) {
+        for (place, below_home, path) in LOGINS {
+            let own = variables.get(place).map(Utf8PathBuf::from);
+            let usual = variables.get("HOME").map(|home| Utf8Path::new(home).join(below_home));
+            let Some(file) = own.or(usual).map(|dir| dir.join(path)) else { continue };
+            let bytes = file::read_capped(file.as_std_path(), LOGIN_BYTES_MAX).unwrap_or_default();
+            let login: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            self.add_of_login(&format!("the login in {file}"), &login);
+        }
+    }
+
+    fn add_of_login(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::String(text) if redact::is_secret_value("", text) => self.add(name, text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_of_login(name, item)),
+            Value::Object(members) => {
+                members.values().for_each(|member| self.add_of_login(name, member));
+            }
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
@@ -208,6 +243,18 @@ mod tests {
                       API_TOKEN: abcdef } }\n";
         let found = known(config, &[]);
         assert_eq!(found, pairs(&[("API_TOKEN", "abcdef"), ("DEPLOY", "zq7-Rv2x-canary")]));
+    }
+
+    #[test]
+    fn the_tokens_of_an_agents_login_are_known() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join(".codex");
+        std::fs::create_dir(&dir).unwrap();
+        let login = r#"{"tokens":{"access_token":"t0k3n-0f-th3-l0g1n-99"},"mode":"chatgpt"}"#;
+        std::fs::write(dir.join("auth.json"), login).unwrap();
+        let found = known("", &[("HOME", home.path().to_str().unwrap())]);
+        let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["t0k3n-0f-th3-l0g1n-99"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
 use autopilot_testkit::goal::{GOAL, done, step, workflow};
-use autopilot_testkit::stage::{APPROVES, Ended, Stage, files_with, text};
+use autopilot_testkit::stage::{APPROVES, Ended, Stage, files, files_with, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -261,4 +261,96 @@ fn what_looks_like_a_key_is_hidden_told_and_merged() {
     assert!(files_with(&stage.path(".autopilot"), &token).is_empty(), "logs, prompts and views");
     let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
     assert!(stage.git(&["show", &format!("{branch}:app.txt")]).contains(&token), "not blocked");
+}
+
+#[test]
+fn what_a_notice_says_when_it_fails_is_redacted() {
+    let mut stage = stage("");
+    stage.set("PLAIN_CHANNEL", "c4nn3lWithoutAName99");
+    let command = "notify: { command: 'sh -c \"echo channel $PLAIN_CHANNEL >&2; exit 3\"', desktop: false }\n";
+    configure(&stage, "env_pass: [SERVICE_API_KEY]", command);
+    let ended = stage.run_task().expect(0).says(&["exit code 3, channel [redacted]"]);
+    assert!(!ended.said().contains("c4nn3lWithoutAName99"), "{}", ended.said());
+    let hook = "webhook: 'htp://h.example/services/x1y2z3a4b5c6d7e8f9'";
+    configure(
+        &stage,
+        "env_pass: [SERVICE_API_KEY]",
+        &format!("notify: {{ {hook}, desktop: false }}\n"),
+    );
+    let ended = stage.run(&["run", "tasks/say-done.md", "--fresh"]);
+    assert!(!ended.said().contains("x1y2z3a4b5c6d7e8f9"), "{}", ended.said());
+}
+
+#[test]
+fn a_continued_session_with_a_key_is_not_published() {
+    let stage = stage("");
+    let more = does("build", "echo done >> app.txt; echo $SERVICE_API_KEY > key.txt");
+    let first = "\n- step: build\n  attempt: 1\n  do: [{ append: { app.txt: \"done\\n\" } }, { answer: { changed_files: [app.txt], notes: x } }]\n";
+    stage.agents(&[first, APPROVES]);
+    stage.run_task().expect(0);
+    stage.agents(&[&more, APPROVES]);
+    let told = stage.run(&["sessions", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let build = told["sessions"].as_array().unwrap().iter().find(|one| one["step"] == "build");
+    let session = build.unwrap()["session"].as_str().unwrap();
+    let ended = stage.run(&["resume", session, "--prompt", "Once more"]);
+    let ended = ended.says(&["was not published", "key.txt:1:", "`SERVICE_API_KEY`"]);
+    assert_eq!(stage.git(&["branch", "--list", "autopilot/session-*"]), "");
+    nothing_left(&stage, &ended, KEY);
+}
+
+#[test]
+fn a_key_in_two_tasks_is_found_when_the_second_adds_its_half() {
+    let stage = stage("loop: { max_iterations: 1 }\n");
+    let (one, two) = KEY.split_at(13);
+    stage.write("key.txt", "a\n\n\n\n\n");
+    stage.commit("room for a key");
+    let task = |name: &str| ALLOWED.replace("Say done", name);
+    for (name, title) in [("q/1-one", "One"), ("q/2-two", "Two")] {
+        stage.write(&format!("{name}.md"), &task(title));
+    }
+    let of = |task: &str, command: String| {
+        does("build", &command).replacen("  do:", &format!("  task: {task}\n  do:"), 1)
+    };
+    let first = of("1-one", format!("echo done >> app.txt; echo {one} >> key.txt"));
+    let second = of("2-two", format!("echo done >> app.txt; echo {two} >> key.txt"));
+    stage.agents(&[&first, &second, APPROVES]);
+    let ended = stage.run(&["run", "--queue", "q/"]);
+    assert_ne!(ended.code, 0, "{}", ended.said());
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    let there = stage.git(&["show", &format!("{branch}:key.txt")]);
+    assert!(there.contains(one) && !there.contains(two), "{there}");
+    let told = stage.texts_of("STATUS.md") + &ended.said();
+    assert!(told.contains("in pieces"), "{told}");
+}
+
+#[test]
+fn a_key_that_only_a_merge_puts_together_is_found_before_the_branch_moves() {
+    let stage = stage("loop: { max_iterations: 1 }\n");
+    stage.write("key.txt", &"-\n".repeat(12));
+    stage.commit("room for a key");
+    let (one, two) = KEY.split_at(13);
+    let writes = format!(
+        "echo done >> app.txt; sed -i '1s#.*#{one}#' key.txt; while [ ! -e $HOME/go ]; do sleep 0.02; done"
+    );
+    stage.agents(&[&does("build", &writes), APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_for_step("BUILD");
+    stage.wait_until("it has a branch", |stage| stage.state_json()["branch_name"].is_string());
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    stage.git(&["checkout", "-q", "-b", "theirs"]);
+    stage.write("key.txt", &format!("{}{two}\n", "-\n".repeat(11)));
+    stage.git(&["commit", "-q", "-am", "Theirs"]);
+    stage.git(&["checkout", "-q", "main"]);
+    let head = files(&stage.state()).into_iter().find(|path| path.ends_with("hub.git/HEAD"));
+    let hub = head.unwrap().parent().unwrap().to_owned();
+    let spec = format!("theirs:refs/heads/{branch}");
+    stage.git_in(&hub, &["fetch", "-q", &text(stage.root()), &spec]);
+    std::fs::write(stage.folder().join("home/go"), "").unwrap();
+    let ended = run.wait().expect(11);
+    let tip = stage.git_in(&hub, &["rev-parse", &branch]);
+    assert_eq!(tip, stage.git(&["rev-parse", "theirs"]), "the branch did not move");
+    let told = stage.texts_of("STATUS.md") + &stage.run(&["show"]).expect(0).out;
+    assert!(told.contains("`SERVICE_API_KEY`, in pieces"), "{told}");
+    nothing_left(&stage, &ended, KEY);
 }

@@ -97,8 +97,11 @@ pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
 
 /// Findings that do not block but that the reviewer must know.
 pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(|found| !blocks(found)).map(worded).collect()
+    let is_other = |found: &&Finding| {
+        found.severity != Severity::Blocker && found.source != FindingSource::Secret
+    };
+    let others = findings.iter().filter(is_other).map(worded);
+    guard::secret::doubts(findings).into_iter().chain(others).collect()
 }
 
 fn worded(found: &Finding) -> String {

@@ -10,7 +10,7 @@ use autopilot_core::event::Outcome;
 use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
-use autopilot_core::guard::{Finding, secret};
+use autopilot_core::guard::Finding;
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 use std::time::Instant;
@@ -30,7 +30,6 @@ impl Job {
         let mut facts = self.facts_of_checks(&checks, &evidence)?;
         facts.tree = self.task.tree.clone();
         facts.notes.extend(evidence.differs.iter().cloned());
-        facts.notes.extend(secret::doubts(&evidence.findings));
         let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
