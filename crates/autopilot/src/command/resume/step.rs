@@ -178,6 +178,9 @@ fn account(
             Some(why) => TurnEnd::Stands(why.to_owned()),
             None => TurnEnd::Well,
         },
+        Status::Settled(TaskEnd::Closed) if let Some(why) = &task.talk.failed_turn => {
+            TurnEnd::Stands(why.clone())
+        }
         Status::Settled(TaskEnd::Failed { why }) => TurnEnd::Failed(why.to_string()),
         Status::Settled(TaskEnd::Skipped { .. }) => TurnEnd::Skipped,
         Status::Settled(TaskEnd::Closed)
