@@ -168,6 +168,8 @@ pub struct AgentsSeen {
     pub execs: Vec<Utf8PathBuf>,
     /// The directories in the home of the last agent that make up its sessions.
     pub session_parts: Vec<std::path::PathBuf>,
+    /// The recorded change was made in the worktree, in a replay.
+    pub is_change_repeated: bool,
     /// The session that was opened last.
     pub session: Option<String>,
 }

@@ -208,7 +208,10 @@ impl Job {
         let was_ended_in_time = !ran.exit.timed_out;
         ran.exit.timed_out |= talk.is_out_of_time();
         if let Some(played) = &ready.played {
-            self.repeat_change(played, question.dir)?;
+            // The recorded change is that of the whole attempt, however many turns it had.
+            if !std::mem::replace(&mut self.seen().is_change_repeated, true) {
+                self.repeat_change(played, question.dir)?;
+            }
             ran.exit = played.exit;
         }
         let ending = talk.finish(ran.exit);
