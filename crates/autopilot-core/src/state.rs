@@ -6,8 +6,10 @@
 mod account;
 mod apply;
 mod index;
+mod talk;
 
 pub use account::{Account, Hold, LaneState};
+pub use talk::{BuilderSession, BuilderTalk, StandingResult};
 
 use crate::config::Options;
 use crate::event::{
@@ -142,6 +144,8 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Used::is_empty")]
     pub used: Used,
     pub sessions: BTreeMap<Step, String>,
+    #[serde(default, skip_serializing_if = "BuilderTalk::is_empty")]
+    pub talk: BuilderTalk,
     /// The vendors' own totals, by session.
     #[serde(default)]
     pub totals: BTreeMap<String, SessionTotal>,

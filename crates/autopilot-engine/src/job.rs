@@ -7,6 +7,7 @@ mod artifact;
 mod asking;
 mod billing;
 mod build;
+mod builder_turn;
 mod change;
 mod conflict;
 mod error;
@@ -15,6 +16,7 @@ pub mod fault;
 pub mod further;
 mod goal;
 mod home;
+mod left_session;
 mod lend;
 mod mend;
 mod merge;
@@ -42,6 +44,7 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub(crate) use left_session::{keep_left, session_files_of};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
@@ -168,6 +171,12 @@ pub struct AgentsSeen {
     pub told: u32,
     /// The directories of the questions they were asked.
     pub execs: Vec<Utf8PathBuf>,
+    /// The directories in the home of the last agent that make up its sessions.
+    pub session_parts: Vec<std::path::PathBuf>,
+    /// The recorded change was made in the worktree, in a replay.
+    pub is_change_repeated: bool,
+    /// The session that was opened last.
+    pub session: Option<String>,
 }
 
 /// The outcome of an attempt and the facts it found.
