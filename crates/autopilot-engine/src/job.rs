@@ -355,6 +355,7 @@ impl Job {
     fn redacted(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
+            Outcome::Misconfigured { why } => Outcome::Misconfigured { why: self.clean(&why) },
             Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
             Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
             Outcome::Away { why, text, until } => {

@@ -61,9 +61,10 @@ fn message(state: &State, word: ExitWord, told: &RunStatus) -> NotifyMessage {
     let text = match word {
         ExitWord::Done => format!("{title} is done on {}", state.run.branch),
         ExitWord::Paused => format!("{title} is paused and waits for you"),
-        ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
-            format!("{title} needs you")
-        }
+        ExitWord::Failed
+        | ExitWord::NotConverged
+        | ExitWord::PushFailed
+        | ExitWord::Misconfigured => format!("{title} needs you"),
     };
     let json = serde_json::to_string(told).unwrap_or_default();
     NotifyMessage { title: format!("autopilot: {}", run_word(state)), text, json }

@@ -55,7 +55,8 @@ pub fn begin(
 ) -> super::Done {
     let OrderedRun { mut source, limits, fail_fast, mut options } = ordered;
     // Nothing is written before the whole request is known to be valid.
-    let (place, config) = work::configured(global)?;
+    let may_lack_config = matches!(source, WorkSource::Text { .. });
+    let (place, config) = work::configured(global, may_lack_config)?;
     let config = with_options(&config, &options)?;
     if let WorkSource::Text { text, .. } = &mut source {
         *text = without_secrets(text, &place, &config)?;
