@@ -657,9 +657,16 @@ fn a_turn_that_ends_by_its_limit_of_money_leaves_the_step_done() {
         let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, limit, "0.4"]);
         assert_ne!(told.code, 0, "{}", told.said());
         let told = told.says(&["its earlier result stands"]);
-        assert!(told.said().contains("limit") || told.said().contains("allowed"), "{}", told.said());
+        assert!(
+            told.said().contains("limit") || told.said().contains("allowed"),
+            "{}",
+            told.said()
+        );
         stands(&stage, &commit);
-        stage.run(&["resume", "--max-usd", "50", "--max-usd-per-task", "50"]).expect(0).says(&["DONE"]);
+        stage
+            .run(&["resume", "--max-usd", "50", "--max-usd-per-task", "50"])
+            .expect(0)
+            .says(&["DONE"]);
     }
 }
 
