@@ -339,6 +339,10 @@ pub enum Outcome {
     Failed {
         why: String,
     },
+    /// The configuration makes the step impossible, whatever the work is: ends the task at once.
+    Misconfigured {
+        why: String,
+    },
     /// The agent crashed, hung or could not be understood: spends a retry.
     Broke {
         why: String,
@@ -380,6 +384,7 @@ impl Outcome {
         match self {
             Outcome::Failed { why } => Some(why),
             Outcome::Passed
+            | Outcome::Misconfigured { .. }
             | Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Quota { .. }
@@ -440,6 +445,9 @@ pub enum Failure {
     /// A stage without a way back said no.
     #[error("{step} failed: {why}")]
     Refused { step: Step, why: String },
+    /// The configuration has to be changed first: exit code 78.
+    #[error("{step} can't be done as configured: {why}")]
+    Misconfigured { step: Step, why: String },
     /// Tasks below failed; none if all were blocked by failures elsewhere.
     #[error("{}", match failed {
         0 => "its tasks are blocked".to_owned(),
@@ -460,6 +468,7 @@ impl Failure {
             | Failure::Rail { .. }
             | Failure::Interrupted { .. }
             | Failure::Money { .. }
+            | Failure::Misconfigured { .. }
             | Failure::Children { .. } => false,
         }
     }
@@ -472,6 +481,7 @@ impl Failure {
             | Failure::Interrupted { .. }
             | Failure::Money { .. }
             | Failure::Refused { .. }
+            | Failure::Misconfigured { .. }
             | Failure::Children { .. } => false,
         }
     }

@@ -64,6 +64,7 @@ use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::wanted::Want;
+use autopilot_host::git::Border;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
@@ -80,6 +81,10 @@ pub struct Context {
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
+    /// The redactor of what is sent to agents.
+    pub prompt_redactor: Redactor,
+    /// The check of everything that leaves the hub.
+    pub border: Arc<Border>,
     pub variables: Variables,
     /// Autopilot's own executable, which is also the supervisor and the scripted agent.
     pub own: Utf8PathBuf,
@@ -335,6 +340,11 @@ impl Job {
         self.context.redactor.redact(text).into_owned()
     }
 
+    /// The text of a prompt without secrets.
+    fn clean_for_agent(&self, text: &str) -> String {
+        self.context.prompt_redactor.redact(text).into_owned()
+    }
+
     /// JSON with redacted values; redacting the text as a whole could break the JSON.
     fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
         let mut value = serde_json::to_value(value).map_err(JobError::Json)?;
@@ -345,6 +355,7 @@ impl Job {
     fn redacted(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
+            Outcome::Misconfigured { why } => Outcome::Misconfigured { why: self.clean(&why) },
             Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
             Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
             Outcome::Away { why, text, until } => {

@@ -110,6 +110,8 @@ pub fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::EndGate => "approval of the result",
         Switch::HasTests => "validation of the whole",
         Switch::FailFast => "fail-fast",
+        Switch::SpareReview => "sparing reviews after failed tests",
+        Switch::SpareCases => "sparing acceptance cases that nothing runs",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

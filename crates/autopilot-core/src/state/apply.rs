@@ -211,11 +211,15 @@ impl State {
             }
             Outcome::Passed
             | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
             | Outcome::Broke { .. }
             | Outcome::Skipped { .. } => task.cut_short.clear(),
         }
         match shown.outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Skipped { .. } => {
                 if let Outcome::Skipped { why } = &shown.outcome {
                     task.skipped.insert(step, why.clone());
                 }

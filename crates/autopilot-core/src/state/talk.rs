@@ -75,7 +75,11 @@ impl BuilderTalk {
             Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
                 self.broken.clear();
             }
-            Outcome::Lost | Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => {}
+            Outcome::Lost
+            | Outcome::Quota { .. }
+            | Outcome::Away { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Revoked => {}
         }
         if let Some(session) = self.session.as_mut().filter(|last| last.attempt == shown.id) {
             session.end = shown.facts.turn;
@@ -85,6 +89,7 @@ impl BuilderTalk {
                 | Outcome::Lost
                 | Outcome::Quota { .. }
                 | Outcome::Away { .. }
+                | Outcome::Misconfigured { .. }
                 | Outcome::Revoked
                 | Outcome::Skipped { .. } => session.breaks + u32::from(is_broken),
             };

@@ -140,6 +140,7 @@ impl RunStats {
                 Outcome::Lost => self.lost += 1,
                 Outcome::Passed
                 | Outcome::Failed { .. }
+                | Outcome::Misconfigured { .. }
                 | Outcome::Quota { .. }
                 | Outcome::Away { .. }
                 | Outcome::Revoked

@@ -28,7 +28,11 @@ pub fn named(names: &BTreeMap<TaskId, String>, task: TaskId) -> String {
 pub fn is_about_work(outcome: &Outcome) -> bool {
     matches!(
         outcome,
-        Outcome::Passed | Outcome::Failed { .. } | Outcome::Broke { .. } | Outcome::Skipped { .. }
+        Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Skipped { .. }
     )
 }
 
@@ -79,6 +83,7 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
+        Outcome::Misconfigured { .. } => "can't be done as configured",
         Outcome::Broke { .. } => "broke",
         Outcome::Skipped { .. } => "was skipped",
         Outcome::Lost | Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => "ended",

@@ -337,7 +337,10 @@ impl Books {
             entry.tree = facts.tree.clone();
         }
         match outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Skipped { .. } => {
                 entry.proof.insert(step, (outcome.clone(), facts.clone()));
                 entry.finished.insert(step);
             }

@@ -105,6 +105,10 @@ impl Books {
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
                 said_no && !has_a_way_back
             }),
+            Failure::Misconfigured { step: at, .. } => {
+                let ended = entry.proof.get(at);
+                step == Some(*at) && matches!(ended, Some((Outcome::Misconfigured { .. }, _)))
+            }
             Failure::Children { failed } => {
                 let has_failed = |task: &&Entry| task.place == Place::Failed;
                 let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);

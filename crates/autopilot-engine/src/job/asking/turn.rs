@@ -99,12 +99,12 @@ impl Job {
     ) -> Result<(LaunchPlan, Box<dyn Conversation>), JobError> {
         let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
         let clean = |said: &Exchange| Exchange {
-            prompt: self.clean(&said.prompt),
-            answer: self.clean(&said.answer),
+            prompt: self.clean_for_agent(&said.prompt),
+            answer: self.clean_for_agent(&said.answer),
         };
         let schema = question.schema.clone();
         let ask = LaunchRequest {
-            prompt: self.clean(&question.prompt),
+            prompt: self.clean_for_agent(&question.prompt),
             cwd: question.dir.to_owned(),
             model: config.model.clone(),
             effort: config.effort.clone(),

@@ -138,6 +138,7 @@ fn why_it_stands(shown: &Shown) -> Option<&str> {
         Outcome::Skipped { why } => Some(why),
         Outcome::Passed
         | Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Broke { .. }
         | Outcome::Lost
         | Outcome::Quota { .. }
