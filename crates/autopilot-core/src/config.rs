@@ -32,7 +32,7 @@ pub use agent_settings::{
     API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy,
 };
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
-pub use price::Price;
+pub use price::{MoneyCheck, Price, UsageReport};
 pub use template::template;
 pub use text::{duration, path_fault};
 

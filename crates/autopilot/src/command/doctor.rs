@@ -16,6 +16,7 @@ use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Prints the findings; the exit code says whether something is missing.
@@ -71,6 +72,10 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
     findings.extend(unkept(&config));
+    let limits = begin::limits(&config);
+    let late = Flow::ALL.into_iter().flat_map(|flow| begin::late_limits(&config, &limits, flow));
+    let late: BTreeSet<String> = late.collect();
+    findings.extend(late.into_iter().map(|said| DoctorFinding::warning("budget", said)));
     findings.extend(agents(&config, place));
     findings
 }

@@ -202,7 +202,8 @@ impl Job {
             self.repeat_change(played, question.dir)?;
             ran.exit = played.exit;
         }
-        let ending = talk.finish(ran.exit);
+        let began = ready.exec.began();
+        let ending = talk.finish(ran.exit, |session| self.session_usage(home, session, &began));
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.exit.timed_out = false;
