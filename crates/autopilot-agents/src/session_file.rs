@@ -35,6 +35,34 @@ pub fn session_usage<'a>(
     }
 }
 
+/// The figures that opencode 1.18.33 keeps of a session in its database, with those of the sessions
+/// that its helpers had: cost, input, output, reasoning, read from the cache, written to it.
+pub const OPENCODE_TOTALS: &str = "
+    WITH RECURSIVE tree(id, depth) AS (
+        SELECT id, 0 FROM session WHERE id = ?1
+        UNION
+        SELECT session.id, depth + 1 FROM session JOIN tree ON parent_id = tree.id WHERE depth < 8
+    )
+    SELECT sum(cost), sum(tokens_input), sum(tokens_output), sum(tokens_reasoning),
+        sum(tokens_cache_read), sum(tokens_cache_write)
+    FROM session WHERE id IN (SELECT id FROM tree)";
+/// The table of [`OPENCODE_TOTALS`].
+pub const OPENCODE_TABLE: &str = "session";
+
+/// The usage of a session by the figures of [`OPENCODE_TOTALS`]: all calls of all its turns.
+pub fn opencode_usage(figures: [f64; 6]) -> Option<AgentUsage> {
+    let [cost, input, output, reasoning, cached, stored] = figures;
+    let count = |figure: f64| if figure > 0.0 { figure as u64 } else { 0 };
+    let tokens = TokenCount {
+        input: count(input).saturating_add(count(cached)).saturating_add(count(stored)),
+        output: count(output).saturating_add(count(reasoning)),
+        cached: count(cached),
+    };
+    // A cost of nothing means that it knows no price.
+    let cost_usd = Some(cost).filter(|cost| *cost > 0.0);
+    (tokens != TokenCount::default()).then(|| AgentUsage::new(Scope::Session, tokens, cost_usd))
+}
+
 fn message_of(line: &Value, since: &str) -> Option<(String, ModelTokens)> {
     let message = &line["message"];
     let is_of_turn = line["timestamp"].as_str().is_some_and(|at| seconds(at) >= seconds(since));
@@ -83,6 +111,16 @@ mod tests {
         assert_eq!(usage.unpriced[0].model, "claude-opus-5-5");
         let later = session_usage([CLAUDE], "2026-11-18T12:00:00Z");
         assert_eq!(later, None, "what an earlier turn used is not of this one");
+    }
+
+    #[test]
+    fn what_opencode_used_is_the_sum_of_all_calls() {
+        let usage = opencode_usage([0.0122, 8000.0, 400.0, 0.0, 2000.0, 0.0]).unwrap();
+        assert_eq!(usage.tokens, TokenCount { input: 10_000, output: 400, cached: 2000 });
+        assert_eq!((usage.cost_usd, usage.tokens_scope), (Some(0.0122), Scope::Session));
+        let free = opencode_usage([0.0, 8000.0, 400.0, 10.0, 2000.0, -5.0]).unwrap();
+        assert_eq!((free.cost_usd, free.tokens.output), (None, 410));
+        assert_eq!(opencode_usage([0.0; 6]), None);
     }
 
     #[test]

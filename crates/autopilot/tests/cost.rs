@@ -257,8 +257,8 @@ fn a_limit_that_is_checked_only_after_a_turn_is_said_before_it_starts() {
     let prices = "prices: { gpt-5.5: { input: 1, output: 10, cached: 0.1 } }\n";
     let stage = codex_stage(&format!("{prices}budget: {{ max_usd: 5 }}\n"));
     stage.run(&["run", "tasks/say-done.md", "--dry-run"]).expect(0).says(&[late]);
-    assert!(stage.run(&["doctor"]).said().contains(late));
     assert!(!stage.folder().join("home/.codex/asked").exists(), "nothing was started");
+    assert!(stage.run(&["doctor"]).said().contains(late));
     stage.run_task().expect(0).says(&[late]);
 }
 
@@ -406,10 +406,11 @@ fn an_agent_that_ends_without_telling_its_cost_is_charged_an_estimate() {
 
 #[test]
 fn an_agent_that_runs_out_of_time_is_charged_by_its_time() {
-    let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.06 }\n");
-    stage.run_task().expect(2).says(&["estimated $0.06 of its limit of $0.06"]);
+    let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.04 }\n");
+    stage.run_task().expect(2).says(&["estimated $0.04 of its limit of $0.04"]);
     let told = budgets(&stage);
-    assert!(told[0] == 0.06 && told[1] <= 0.02, "each has what is left: {told:?}");
+    let rest = told[1..].iter().all(|told| *told <= 0.01);
+    assert!(told[0] == 0.04 && rest, "each has what is left: {told:?}");
 }
 
 /// The figures of a run's money: told, estimated, reserved.

@@ -315,7 +315,7 @@ mod tests {
             reviewer: { mode: claude_code_cli }\n";
         let said = |more: &str| {
             let (config, _) = Config::parse(&format!("{text}{prices}{more}")).unwrap();
-            assert_eq!(faults(&format!("{}{prices}{more}", &text[24..])), [""; 0]);
+            assert_eq!(faults(&format!("{}{prices}{more}", &text[23..])), [""; 0]);
             late_limits(&config, &limits(&config), Flow::Task)
         };
         assert_eq!(said(""), [""; 0], "there is no limit");
