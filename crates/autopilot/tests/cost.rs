@@ -406,7 +406,8 @@ fn an_agent_that_ends_without_telling_its_cost_is_charged_an_estimate() {
 
 #[test]
 fn an_agent_that_runs_out_of_time_is_charged_by_its_time() {
-    let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.04 }\n");
+    let more = "budget: { max_usd: 0.04 }\nloop: { retries: { build: 3 } }\n";
+    let stage = claude_stage("sleep 60", ", timeout_sec: 2", more);
     stage.run_task().expect(2).says(&["estimated $0.04 of its limit of $0.04"]);
     let told = budgets(&stage);
     let rest = told[1..].iter().all(|told| *told <= 0.01);

@@ -25,16 +25,16 @@ fn summary() -> Value {
 /// Three calls of 10,000 tokens each, 4,000 of them from a cache.
 fn builds() -> Rule {
     Rule::when("Say done").turns([
-        Turn::call(Call::read("app.txt")).using(10_000, 4_000, 100),
-        Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(10_000, 4_000, 100),
-        Turn::answer(summary()).using(10_000, 4_000, 100),
+        Turn::call(Call::read("app.txt")).using(6_000, 4_000, 100),
+        Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(6_000, 4_000, 100),
+        Turn::answer(summary()).using(6_000, 4_000, 100),
     ])
 }
 
 /// One call, and then a model that does not answer.
 fn hangs() -> Rule {
     Rule::when("Say done").turns([
-        Turn::call(Call::read("app.txt")).using(10_000, 4_000, 100),
+        Turn::call(Call::read("app.txt")).using(6_000, 4_000, 100),
         Turn::say("too late").after(FOREVER),
     ])
 }
