@@ -20,7 +20,8 @@ impl Job {
         session: Option<&str>,
         since: &str,
     ) -> Option<AgentUsage> {
-        session_usage_in(home.dir()?, session, since)
+        let dir = Utf8Path::from_path(home.dir()).filter(|dir| !dir.as_str().is_empty())?;
+        session_usage_in(dir, session, since)
     }
 }
 

@@ -82,6 +82,7 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
         notice(&format!("processes that could not be ended: {}", swept.left.len()));
     }
     crate::job::put_back_left(place, notice);
+    crate::job::keep_left(place, notice);
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
