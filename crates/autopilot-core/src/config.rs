@@ -34,7 +34,7 @@ pub use agent_settings::{
 };
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
-pub use price::Price;
+pub use price::{MoneyCheck, Price, UsageReport};
 pub use template::template;
 pub use text::{duration, path_fault};
 

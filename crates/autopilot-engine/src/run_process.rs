@@ -14,7 +14,7 @@ use branch::RunBranch;
 pub(crate) use choice::pinned;
 pub use choice::{nothing_to_resume, pinned_config};
 pub(crate) use ground::JobGround;
-pub(crate) use room::{make_room, sweep_leftovers};
+pub(crate) use room::{make_room, remove_homes, sweep_leftovers};
 
 use crate::arrears;
 use crate::begin::{self, RunRequest, Tasks};
@@ -207,6 +207,7 @@ pub fn open(
     }
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    room::remove_homes(&place);
     let texts = match (prepared, intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts,
@@ -300,7 +301,7 @@ async fn watched(
 }
 
 /// Records the costs that were reported to the process before this one.
-fn collect_arrears(
+pub(crate) fn collect_arrears(
     journal: &mut SqliteJournal,
     epoch: u64,
     state: &mut State,
