@@ -72,7 +72,7 @@ pub fn go_on(
     run_process::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub);
+    let workshop = Workshop::new(repo, hub, &config.worktrees);
     // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None)?;
@@ -116,7 +116,7 @@ async fn turn(
     };
     let mut stopped = None;
     let done = {
-        let mut work = std::pin::pin!(job.further(&wish.ask));
+        let mut work = std::pin::pin!(job.further_limited(&wish.ask));
         let mut hands = hands()?;
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {

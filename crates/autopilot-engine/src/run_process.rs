@@ -194,7 +194,7 @@ pub fn open(
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     choice::reopen(&mut journal, &chosen.run, epoch)?;
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub);
+    let workshop = Workshop::new(repo, hub, &chosen.config.worktrees);
     for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
         notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }

@@ -31,7 +31,9 @@ mod sweep;
 mod train;
 mod transfer;
 
-pub use capture::{AttemptName, Capture, CaptureRequest, Violation};
+pub use capture::{
+    AttemptName, Capture, CaptureCaps, CaptureRequest, OVERSIZE, Oversize, Violation,
+};
 pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};

@@ -1,6 +1,6 @@
 //! A git change in the words of the guards.
 
-use super::workshop::blocking;
+use super::own_work::blocking;
 use super::{Job, JobError};
 use autopilot_core::guard::{
     self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,

@@ -3,7 +3,8 @@
 
 use super::conflict;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
-use super::workshop::{Workshop, blocking, seconds_now};
+use super::own_work::blocking;
+use super::workshop::{Workshop, seconds_now};
 use super::{Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;

@@ -190,6 +190,9 @@ pub struct Gc {
     /// Also remove the package caches of agents and commands; they fill again
     #[arg(long)]
     pub caches: bool,
+    /// Also remove files that were too large to be captured (worktrees.bytes_max, files_max)
+    #[arg(long)]
+    pub oversize: bool,
     /// Also remove salvaged work older than this many days
     #[arg(long, value_name = "DAYS")]
     pub salvage_older_than: Option<u32>,

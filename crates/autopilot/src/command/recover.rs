@@ -11,7 +11,7 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::id::Time;
 use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{GitCommand, GitError, PublishOutcome, salvage};
+use autopilot_host::git::{GitCommand, GitError, OVERSIZE, PublishOutcome, salvage};
 use camino::Utf8PathBuf;
 use serde::Serialize;
 use serde_json::json;
@@ -76,7 +76,23 @@ fn list(global: &Global, place: &StatePaths, hub: &Utf8PathBuf) -> Done {
         piece.size = size(hub, &piece.commit)?;
         piece.branch = branch_with(place, &piece.commit)?;
     }
-    answer(global, listed, |listed| table(listed, more))
+    let aside = oversize(place);
+    answer(global, listed, |listed| format!("{}{aside}", table(listed, more)))
+}
+
+/// Names the directories of files that were too large to be captured.
+fn oversize(place: &StatePaths) -> String {
+    let mut text = String::new();
+    let folder = place.state.join(OVERSIZE);
+    for task in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        for attempt in task.path().read_dir_utf8().into_iter().flatten().flatten() {
+            text.push_str(&format!("\nfiles that were too large are kept at {}", attempt.path()));
+        }
+    }
+    if !text.is_empty() {
+        text.push_str("\n`autopilot gc --oversize` removes them");
+    }
+    text
 }
 
 fn table(pieces: &[Piece], more: usize) -> String {
