@@ -251,6 +251,15 @@ impl State {
         merges.filter_map(|shown| shown.facts.tip.as_deref())
     }
 
+    /// The names of the run's tasks, each with the commit by which it was merged, if it was.
+    pub fn task_commits(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let tasks = self.tasks.iter().filter(|task| task.parent.is_some());
+        tasks.map(|task| {
+            let merge = task.last(Step::Merge);
+            (task.name(), merge.and_then(|shown| shown.facts.commit.as_deref()))
+        })
+    }
+
     /// The end of the run, if it is over.
     pub fn end(&self) -> Option<&TaskEnd> {
         self.root()?.end()

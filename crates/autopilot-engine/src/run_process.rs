@@ -199,7 +199,7 @@ pub fn open(
         notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
     let branch = RunBranch::of(&workshop);
-    if let Some(restored) = branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
+    for restored in branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
         notice(&restored);
     }
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
@@ -248,7 +248,7 @@ impl OpenRun {
             shell.texts().put(text).map_err(ShellError::from)?;
         }
         let ended = watched(shell.work(first), &place).await?;
-        if let Some(restored) = branch.restore_done(&ended).map_err(WorkspaceError::from)? {
+        for restored in branch.restore_done(&ended).map_err(WorkspaceError::from)? {
             feed.notice(&restored);
         }
         drop(lock);
