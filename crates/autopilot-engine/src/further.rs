@@ -1,6 +1,7 @@
 //! Continues an agent session outside the loop of its run: with the same agent, sandbox, limits and
 //! cost records, but without any decision about the run.
 
+use crate::again::again;
 use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
@@ -71,7 +72,8 @@ pub fn go_on(
     }
     run_process::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
-    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
+    let hub = again(|| Hub::open(place.state.as_std_path(), &repo));
+    let hub = hub.map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub, &config.worktrees);
     // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;

@@ -67,11 +67,11 @@ use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
 use camino::Utf8PathBuf;
+use own_work::blocking;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
-use own_work::blocking;
 
 /// Everything the jobs of a run share.
 pub struct Context {

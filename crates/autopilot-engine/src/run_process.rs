@@ -6,6 +6,7 @@ mod branch;
 mod choice;
 mod first_input;
 mod ground;
+mod hub;
 mod known_run;
 mod model_change;
 pub(crate) mod room;
@@ -23,7 +24,6 @@ use crate::environment::Variables;
 use crate::feed::{RunFeed, SightLevel, Subscription};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
-use crate::job::Workshop;
 use crate::place::StatePaths;
 use crate::replay::Player;
 use crate::shell::{Shell, ShellError, ShellParts, WaitPolicy};
@@ -34,7 +34,7 @@ use autopilot_core::decide::{Refusal, rehearse};
 use autopilot_core::event::RunSpec;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
-use autopilot_host::git::{Hub, UserRepo};
+use autopilot_host::git::UserRepo;
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::RedactError;
 use autopilot_journal::{Journal, SqliteJournal};
@@ -193,15 +193,7 @@ pub fn open(
     crate::inbox::sweep(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     choice::reopen(&mut journal, &chosen.run, epoch)?;
-    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub, &chosen.config.worktrees);
-    for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
-        notice(&format!("unfinished work of an earlier process is kept at {saved}"));
-    }
-    let branch = RunBranch::of(&workshop);
-    for restored in branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
-        notice(&restored);
-    }
+    let (workshop, branch) = hub::open(&place, repo, &chosen, notice)?;
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     let texts = match (prepared, intent) {
@@ -251,8 +243,19 @@ impl OpenRun {
         for restored in branch.restore_done(&ended).map_err(WorkspaceError::from)? {
             feed.notice(&restored);
         }
+        if ended.end().is_some() {
+            lower_late_stop(&place, &feed);
+        }
         drop(lock);
         Ok(ended)
+    }
+}
+
+/// Removes a stop file that came too late: the run is over, and the file would only keep the next one
+/// from starting.
+fn lower_late_stop(place: &StatePaths, feed: &RunFeed) {
+    for path in Flag::Stop.lower(place).into_iter().flatten() {
+        feed.notice(&format!("the run was over before the stop was seen; removed {path}"));
     }
 }
 

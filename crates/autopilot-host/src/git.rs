@@ -39,7 +39,7 @@ pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::GitError;
-pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub};
+pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, ObjectMend};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};

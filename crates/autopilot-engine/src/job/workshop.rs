@@ -9,8 +9,8 @@ use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::id::TaskId;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
-    AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
-    Prepare, Slot, Slots, UserRepo,
+    AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
+    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;

@@ -21,8 +21,8 @@ use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
 use crate::fail;
 use crate::patience::{self, CutShort};
-use measure::NestedFiles;
 pub(crate) use measure::Measured;
+use measure::NestedFiles;
 pub use measure::{CaptureCaps, Oversize};
 pub use set_aside::OVERSIZE;
 

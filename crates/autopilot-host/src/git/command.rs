@@ -379,9 +379,7 @@ impl GitCommand {
             Drained::Ended | Drained::Cut => {
                 Ok(Output { called, status, stdout: Vec::new(), stderr })
             }
-            Drained::Late => {
-                Err(CommandError::TimedOut { called, after: began.elapsed(), stderr })
-            }
+            Drained::Late => Err(CommandError::TimedOut { called, after: began.elapsed(), stderr }),
             Drained::Unwanted => Err(CommandError::Unwanted { called }),
         }
     }

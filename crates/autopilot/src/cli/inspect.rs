@@ -180,6 +180,9 @@ pub struct Recover {
     /// Rebuild a damaged journal from what can still be read of it
     #[arg(long, conflicts_with = "id")]
     pub journal: bool,
+    /// Take the state directory again that belongs to this repository, whose id is gone
+    #[arg(long, conflicts_with_all = ["id", "journal"])]
+    pub state: bool,
 }
 
 #[derive(Debug, Args)]

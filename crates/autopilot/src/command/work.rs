@@ -13,6 +13,7 @@ use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_engine::query::status::RunStatus;
@@ -57,8 +58,12 @@ fn keeps_its_own(place: &StatePaths, why: &str) {
 
 /// Reads the configuration of the repository.
 pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailure> {
-    let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
+    let env = StateEnv::from_process();
+    let (place, known) = workspace::find(&global.repo, &env)?;
     let (config, warnings) = workspace::read_config(&place)?;
+    if let Some(lost) = (!known).then(|| LostState::of(&place, &env)).flatten() {
+        terminal::note(&format!("warning: {lost}; {}", lost.remedy()));
+    }
     for warning in warnings {
         terminal::note(&format!("warning: {}: {warning}", place.config()));
     }
