@@ -48,8 +48,8 @@ impl LostState {
     pub fn remedy(&self) -> String {
         match self {
             LostState::Directory { .. } => {
-                "put it back from a backup, or see with `autopilot recover` which branches of earlier \
-                 runs are left; `autopilot run` starts anew"
+                "mount its file system or put it back from a backup; or see with `autopilot recover` \
+                 which branches of earlier runs are left; `autopilot run` starts anew"
                     .to_owned()
             }
             LostState::Journal { .. } => {

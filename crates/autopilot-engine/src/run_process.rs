@@ -38,8 +38,9 @@ use autopilot_host::git::UserRepo;
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::RedactError;
 use autopilot_journal::{Journal, SqliteJournal};
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use choice::ChosenRun;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ pub enum RunProcessError {
          work with it"
     )]
     StateGone { path: Utf8PathBuf },
+    #[error("the file system of the state directory `{path}` is gone; the run rests")]
+    StateUnmounted { path: Utf8PathBuf },
     #[error("nothing to resume in this repository")]
     NothingToResume {
         /// The command that tries the last run again, if it has failed.
@@ -244,18 +247,11 @@ impl OpenRun {
             feed.notice(&restored);
         }
         if ended.end().is_some() {
-            lower_late_stop(&place, &feed);
+            // A stop that came too late would only keep the next run from starting.
+            let _stays = Flag::Stop.lower(&place);
         }
         drop(lock);
         Ok(ended)
-    }
-}
-
-/// Removes a stop file that came too late: the run is over, and the file would only keep the next one
-/// from starting.
-fn lower_late_stop(place: &StatePaths, feed: &RunFeed) {
-    for path in Flag::Stop.lower(place).into_iter().flatten() {
-        feed.notice(&format!("the run was over before the stop was seen; removed {path}"));
     }
 }
 
@@ -275,8 +271,11 @@ async fn watched(
     place: &StatePaths,
 ) -> Result<State, RunProcessError> {
     let mut work = std::pin::pin!(work);
+    let device = device_of(&place.state);
+    // An error of the disk is none of these: the journal's writer sees it too.
+    let is_gone = || matches!(place.journal().try_exists(), Ok(false));
     let gone = async {
-        while place.journal().exists() {
+        while !is_gone() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
@@ -284,18 +283,28 @@ async fn watched(
         ended = &mut work => Some(ended),
         () = gone => None,
     };
+    let path = place.state.clone();
+    let lost = || match device_of(&place.state) == device {
+        true => RunProcessError::StateGone { path },
+        false => RunProcessError::StateUnmounted { path },
+    };
     match ended {
-        Some(ended) if place.journal().exists() => Ok(ended?),
-        Some(_) => Err(RunProcessError::StateGone { path: place.state.clone() }),
+        Some(ended) if !is_gone() => Ok(ended?),
+        Some(_) => Err(lost()),
         None => {
             // Running steps are stopped in good order, by the same flag a person would use.
             if Flag::Stop.raised(place).is_none() && Flag::Stop.raise(place, true).is_ok() {
                 let _in_vain = tokio::time::timeout(ENDING_MAX, work).await;
                 let _stays = Flag::Stop.lower(place);
             }
-            Err(RunProcessError::StateGone { path: place.state.clone() })
+            Err(lost())
         }
     }
+}
+
+/// The file system of a directory, or of the one above it that exists.
+fn device_of(dir: &Utf8Path) -> Option<u64> {
+    dir.ancestors().find_map(|dir| dir.metadata().ok()).map(|meta| meta.dev())
 }
 
 /// Records the costs that were reported to the process before this one.

@@ -228,6 +228,11 @@ impl From<RunProcessError> for CommandFailure {
                  `autopilot run` starts again"
                     .to_owned(),
             ),
+            RunProcessError::StateUnmounted { .. } => (
+                ExitKind::Paused,
+                "mount it again, then run `autopilot resume`; nothing that was recorded is lost"
+                    .to_owned(),
+            ),
             RunProcessError::Refused(refusal) => return refusal.into(),
             RunProcessError::NothingToResume { retry: None } => {
                 (ExitKind::Usage, "start one with `autopilot run tasks/<task>.md`".to_owned())

@@ -144,6 +144,7 @@ fn a_missing_state_directory_is_missed_and_branches_are_listed() {
     all_say(&stage, &["the state directory", &path, "is missing", "autopilot recover"]);
     let listed = stage.run(&["recover"]).expect(0).said();
     assert!(listed.contains("autopilot/say-done"), "{listed}");
+    stage.agents(&[BUILDS, APPROVES]);
     stage.task("again", "Again");
     stage.run(&["run", "tasks/again.md"]).says(&["is missing"]);
 }
@@ -165,6 +166,7 @@ fn a_damaged_header_is_told_in_plain_words_and_rebuilt_as_far_as_it_can_be() {
     in_plain_words(&recovered, "recover --journal");
     assert!(recovered.said().contains(".damaged-"), "{}", recovered.said());
     stage.run(&["runs"]).expect(0);
+    stage.agents(&[BUILDS, APPROVES]);
     stage.task("again", "Again");
     stage.run(&["run", "tasks/again.md"]).expect(0);
 }
@@ -207,6 +209,7 @@ fn merged_work_that_the_hub_lost_is_named_where_nobody_has_it() {
         stage.git(&["update-ref", "-d", name]);
     }
     stage.git(&["reflog", "expire", "--expire=now", "--all"]);
+    stage.git(&["repack", "-adq"]);
     stage.git(&["prune", "--expire=now"]);
     for file in files(&hub.join("objects")) {
         fs::remove_file(file).unwrap();

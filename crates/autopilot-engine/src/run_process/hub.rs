@@ -53,9 +53,8 @@ fn prepare(
     let commits = [Some(state.run.base.as_str()), state.run.tip.as_deref()];
     let commits = commits.into_iter().flatten().filter(|commit| !commit.is_empty());
     let commits: Vec<Oid> = commits.map(Oid::parse).collect::<Result<_, _>>()?;
-    if !commits.is_empty() && !again(|| workshop.hub.has_files_of(&commits))? {
-        let name = commits.iter().map(Oid::short).collect::<Vec<_>>().join(", ");
-        return Err(GitError::NotFound { what: "commit with all its files", name });
+    if !commits.is_empty() {
+        again(|| workshop.hub.check_files_of(&commits))?;
     }
     let saved = again(|| workshop.rescue_all())?;
     let kept = |saved| format!("unfinished work of an earlier process is kept at {saved}");

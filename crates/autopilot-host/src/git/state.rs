@@ -75,15 +75,16 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
             how @ (Adoption::New | Adoption::Known | Adoption::Moved) => (id, how),
         },
     };
+    // First of all, so that a crash leaves no state directory that nobody knows.
+    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
+        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
+    }
     let dir = root.join(&id);
     // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
     // the repository must not read them either. The directory above may be one of the person's own.
     crate::dir::create_private(&dir).on("create", &dir)?;
     crate::dir::make_private(&dir).on("make private", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
-    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
-        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
-    }
     Ok((id, dir, adoption))
 }
 

@@ -68,6 +68,11 @@ impl Hub {
             .args(["--no-progress", "--no-name-objects"])
             .timeout(TRANSFER_TIMEOUT)
             .run()?;
+        // It ends with a code of its own for each kind of damage; a signal is no answer.
+        let searched = match searched.code() {
+            Some(_) => searched,
+            None => searched.expect_code(&[0])?,
+        };
         let mut named: Vec<Oid> = self.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
         let text = [searched.stdout, searched.stderr.into_bytes()].concat();
         let words = text.split(|b| !b.is_ascii_hexdigit());
@@ -92,14 +97,13 @@ impl Hub {
         }
     }
 
-    /// Returns whether the hub has all files of these commits.
-    pub fn has_files_of(&self, commits: &[Oid]) -> Result<bool, GitError> {
-        let listed = self
-            .git("look for the files of commits")
+    /// Fails unless the hub has all files of these commits.
+    pub fn check_files_of(&self, commits: &[Oid]) -> Result<(), GitError> {
+        self.git("look for the files of commits")
             .args(["rev-list", "--objects", "--no-walk", "--quiet"])
             .args(commits.iter().map(Oid::as_str))
             .timeout(TRANSFER_TIMEOUT)
-            .run()?;
-        Ok(listed.code() == Some(0))
+            .ok()?;
+        Ok(())
     }
 }
