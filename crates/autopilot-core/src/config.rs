@@ -6,6 +6,7 @@
 mod adapter;
 mod agent_settings;
 pub mod amend;
+mod choice;
 mod fault;
 pub mod nearest;
 mod price;
@@ -27,12 +28,13 @@ use crate::task_file::CommandOverrides;
 use serde::{Deserialize, Serialize};
 
 pub use crate::step::Role;
-pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, Options, UnknownAdapter, WorkBy};
+pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, KINDS, Options, UnknownAdapter, WorkBy};
 pub use agent_settings::{
-    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy,
+    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
 };
+pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
-pub use price::Price;
+pub use price::{MoneyCheck, Price, UsageReport};
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -51,6 +53,8 @@ pub struct Config {
     pub plan: PlanConfig,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
+    #[serde(default, skip_serializing_if = "UatConfig::is_usual")]
+    pub uat: UatConfig,
     pub safety: Safety,
     pub builder: AgentConfig,
     pub reviewer: AgentConfig,
@@ -266,7 +270,33 @@ pub struct Rounds {
     pub step_timeouts_sec: BTreeMap<String, u64>,
     /// The retries that the file gives; [`Config::retries`] adds the defaults.
     pub retries: BTreeMap<String, u32>,
+    /// Whether a change whose validation failed is reviewed too.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub review_on_red: bool,
 }
+
+/// The acceptance cases that a reviewer writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UatConfig {
+    pub generate: GenerateCases,
+}
+
+impl UatConfig {
+    fn is_usual(&self) -> bool {
+        *self == UatConfig::default()
+    }
+}
+
+rows! {
+/// When acceptance cases are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+GenerateCases -> &'static str {
+    #[default]
+    Always: "always",
+    /// Only where a `uat` command runs them.
+    Auto: "auto",
+}}
 
 /// The rules that every change must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -321,6 +351,12 @@ pub struct Budget {
 pub struct SandboxConfig {
     pub mode: SandboxMode,
     pub write: Vec<String>,
+    /// Sockets of other programs that agents and commands may connect to.
+    #[serde(default)]
+    pub sockets: Vec<String>,
+    /// The network of the commands that prove a change. Agents need theirs.
+    #[serde(default)]
+    pub network: SandboxNetwork,
 }
 
 rows! {
@@ -331,6 +367,17 @@ SandboxMode -> &'static str {
     Auto: "auto",
     Landlock: "landlock",
     Bwrap: "bwrap",
+    Off: "off",
+}}
+
+rows! {
+/// The network that a sandbox gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+SandboxNetwork -> &'static str {
+    #[default]
+    Open: "open",
+    /// Only a loopback interface of its own.
     Off: "off",
 }}
 

@@ -35,6 +35,7 @@ pub(crate) fn may_pass(error: &GitError) -> bool {
         | GitError::SlotMissing { .. }
         | GitError::ProofDiffers { .. }
         | GitError::Oversize(_)
+        | GitError::Withheld { .. }
         | GitError::NotFound { .. } => false,
     }
 }

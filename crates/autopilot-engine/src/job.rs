@@ -7,6 +7,7 @@ mod artifact;
 mod asking;
 mod billing;
 mod build;
+mod builder_turn;
 mod change;
 mod conflict;
 mod error;
@@ -15,6 +16,7 @@ pub mod fault;
 pub mod further;
 mod goal;
 mod home;
+mod left_session;
 mod lend;
 mod mend;
 mod merge;
@@ -31,6 +33,7 @@ mod talk;
 mod train;
 mod uat;
 mod until;
+mod usage;
 mod user_command;
 mod validate;
 mod violation;
@@ -41,11 +44,14 @@ pub use artifact::{
     EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
     number_of,
 };
-pub use billing::Billing;
+pub use billing::{Billing, PriceList};
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub(crate) use left_session::{keep_left, session_files_of};
+pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
+pub(crate) use usage::session_usage_in;
 pub use workshop::Workshop;
 
 use crate::begin::PlanBody;
@@ -63,6 +69,7 @@ use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::wanted::Want;
+use autopilot_host::git::Border;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
@@ -79,6 +86,10 @@ pub struct Context {
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
+    /// The redactor of what is sent to agents.
+    pub prompt_redactor: Redactor,
+    /// The check of everything that leaves the hub.
+    pub border: Arc<Border>,
     pub variables: Variables,
     /// Autopilot's own executable, which is also the supervisor and the scripted agent.
     pub own: Utf8PathBuf,
@@ -174,6 +185,12 @@ pub struct AgentsSeen {
     pub told: u32,
     /// The directories of the questions they were asked.
     pub execs: Vec<Utf8PathBuf>,
+    /// The directories in the home of the last agent that make up its sessions.
+    pub session_parts: Vec<std::path::PathBuf>,
+    /// The recorded change was made in the worktree, in a replay.
+    pub is_change_repeated: bool,
+    /// The session that was opened last.
+    pub session: Option<String>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -239,7 +256,7 @@ impl Job {
             Err(error) => (fault::outcome(&error, &self.context.place), Facts::default()),
         };
         let (bill, total) = self.billing().owed();
-        self.context.purse.settle(self.want.id, bill.usd);
+        self.context.purse.settle(self.want.id, bill);
         facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
         self.leave_home();
@@ -347,6 +364,11 @@ impl Job {
         self.context.redactor.redact(text).into_owned()
     }
 
+    /// The text of a prompt without secrets.
+    fn clean_for_agent(&self, text: &str) -> String {
+        self.context.prompt_redactor.redact(text).into_owned()
+    }
+
     /// JSON with redacted values; redacting the text as a whole could break the JSON.
     fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
         let mut value = serde_json::to_value(value).map_err(JobError::Json)?;
@@ -357,6 +379,7 @@ impl Job {
     fn redacted(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
+            Outcome::Misconfigured { why } => Outcome::Misconfigured { why: self.clean(&why) },
             Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
             Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
             Outcome::Away { why, text, until } => {

@@ -18,6 +18,7 @@ pub mod host;
 pub mod inbox;
 pub mod job;
 pub mod kept;
+pub mod leak;
 pub mod lost_state;
 pub mod place;
 pub mod pool;

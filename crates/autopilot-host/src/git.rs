@@ -2,6 +2,7 @@
 //! slots of our own, and nothing that an agent can write is ever executed.
 
 pub mod artifact;
+mod border;
 mod capture;
 mod change;
 pub(crate) mod command;
@@ -31,6 +32,7 @@ mod sweep;
 mod train;
 mod transfer;
 
+pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, OVERSIZE, Oversize, Violation,
 };

@@ -30,6 +30,7 @@ for arg in "$@"; do
   last="$arg"
 done
 answer="first of $task" total=0.1 code=0 gone=
+mkdir -p "$CLAUDE_CONFIG_DIR/projects"; echo said >> "$CLAUDE_CONFIG_DIR/projects/$session.jsonl"
 printf '{"task":"%s","resumed":"%s","asked":%s}\n' "$task" "$resumed" "$asked" >> "$own/log"
 . "$own/act"
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
@@ -557,7 +558,7 @@ fn a_limit_that_holds_already_may_be_raised_whoever_is_at_work() {
     stage.run(&["resume", &two, "--prompt", OTHERWISE, "--max-usd", "0.5"]).expect(0);
     let one = session_of(&stage, "one");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(2);
-    told.says(&["step `one` is not over", "`autopilot resume --max-usd N` with N above 0.50"]);
+    told.says(&["this turn failed", "stands", "`autopilot resume --max-usd N` with N above 0.50"]);
     stage.run(&["resume"]).expect(2).says(&["`autopilot resume --max-usd N`"]);
     stage.run(&["resume", "--max-usd", "5"]).expect(0).says(&["DONE"]);
 }
@@ -624,5 +625,65 @@ fn a_step_that_is_skipped_while_it_is_continued_is_not_called_unfinished() {
         "stays merged",
         "autopilot resume",
     ]);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+/// The step is done, its commit is that of before, and the failure of the turn is told.
+fn stands(stage: &Stage, commit: &str) {
+    let one = stage.state_json()["tasks"].as_array().unwrap()[0].clone();
+    assert_eq!((&one["id"], &one["status"]), (&json!("one"), &json!("DONE")), "{one:#}");
+    let shown = stage.run(&["show", "one"]).expect(0).says(&["its earlier result stands"]);
+    assert!(shown.out.contains(&format!("commit {commit}")), "{}", shown.out);
+    assert!(on_branch(stage, "one.txt").contains("one"));
+}
+
+fn commit_of(stage: &Stage) -> String {
+    let shown: Value =
+        serde_json::from_str(&stage.run(&["show", "one", "--json"]).expect(0).out).unwrap();
+    let attempts = shown["attempts"].as_array().unwrap().iter().rev();
+    let commits = attempts.filter_map(|tried| tried["commit"].as_str());
+    commits.map(str::to_owned).next().unwrap()
+}
+
+#[test]
+fn a_turn_that_ends_by_its_limit_of_money_leaves_the_step_done() {
+    for limit in ["--max-usd", "--max-usd-per-task"] {
+        let made = workflow("w", &[step("one", &[])]);
+        let dear = r#"
+if [ -n "$resumed" ]; then
+  echo half > half.txt
+  echo '{"type":"system","subtype":"init","session_id":"'$session'","model":"m"}'
+  echo '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"session_id":"'$session'","num_turns":1,"total_cost_usd":0.5,"terminal_reason":"budget_exhausted","usage":{"input_tokens":10,"output_tokens":1},"errors":["Reached maximum budget"]}'
+  exit 1
+fi
+"#;
+        let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS, dear]);
+        stage.run(&GOAL).expect(0);
+        let (one, commit) = (session_of(&stage, "one"), commit_of(&stage));
+        let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, limit, "0.5"]);
+        assert_ne!(told.code, 0, "{}", told.said());
+        told.says(&["of its limit of $0.50", "its earlier result stands"]);
+        stands(&stage, &commit);
+        stage
+            .run(&["resume", "--max-usd", "50", "--max-usd-per-task", "50"])
+            .expect(0)
+            .says(&["DONE"]);
+    }
+}
+
+#[test]
+fn a_turn_whose_executable_is_missing_leaves_the_step_done() {
+    let made = workflow("w", &[step("one", &[])]);
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS]);
+    stage.run(&GOAL).expect(0);
+    let (one, commit) = (session_of(&stage, "one"), commit_of(&stage));
+    let program = stage.folder().join("claude");
+    let aside = stage.folder().join("claude-aside");
+    std::fs::rename(&program, &aside).unwrap();
+    let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]);
+    assert_ne!(told.code, 0, "{}", told.said());
+    told.says(&["its earlier result stands"]);
+    stands(&stage, &commit);
+    std::fs::rename(&aside, &program).unwrap();
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
 }

@@ -156,12 +156,9 @@ impl AcpConversation {
             let question = AcpQuestion::Session(Some(session));
             return self.ask(question, "session/load", &taken_up).after(notices);
         }
-        let lost = format!(
-            "the agent can't resume session {session}: a new session starts without the old \
-             conversation"
-        );
-        let begun = self.ask(AcpQuestion::Session(None), "session/new", &fresh);
-        begun.after([AgentEvent::notice(&lost)]).after(notices)
+        // A question that builds on the old conversation makes no sense in a new one.
+        let why = format!("the agent can't resume session {session}: it has no `session/load`");
+        self.end(AgentOutcome::broke(Cause::Session, why)).after(notices)
     }
 
     fn begun(&mut self, loaded: Option<String>, result: &Value) -> HeardLine {
@@ -283,6 +280,10 @@ impl AcpConversation {
         if let TurnStage::Over(_) = self.stage {
             // The answer is given; later updates do not change it.
             return Vec::new();
+        }
+        let is_asked = matches!(self.stage, TurnStage::Asked(_, AcpQuestion::Prompt));
+        if is_asked && update["sessionUpdate"] == "tool_call" {
+            self.count.used_tool();
         }
         let events = self.told.updated(update, &mut self.lines);
         match self.stage {

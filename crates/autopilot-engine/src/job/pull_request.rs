@@ -2,7 +2,7 @@
 //! is left in a file, beside the patch and the bundle.
 
 use super::push::file_notes;
-use super::{Done, Job, JobError};
+use super::{Context, Done, Job, JobError};
 use crate::begin::costs_unknown;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::SeenCommand;
@@ -14,7 +14,7 @@ use autopilot_host::forge::{
     self, ForgeError, ForgeRequest, How, Published, PullRequestDraft, Site,
 };
 use autopilot_host::git::artifact::write_artifacts;
-use autopilot_host::git::{Oid, ref_component};
+use autopilot_host::git::{GitError, Oid, ref_component};
 use autopilot_view::leaves;
 use autopilot_view::pull_request::{PullRequestFacts, pull_request};
 use std::collections::BTreeMap;
@@ -27,6 +27,15 @@ impl Job {
         let draft = self.draft()?;
         let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);
+        let Context { workshop, border, .. } = &*self.context;
+        match border.pass_text(&workshop.hub, "the pull request", &text) {
+            Ok(()) => {}
+            Err(GitError::Withheld { branch, why }) => {
+                let why = format!("{branch} was not opened: {why}");
+                return Ok((Outcome::Failed { why }, Facts::default()));
+            }
+            Err(error) => return Err(error.into()),
+        }
         let artifact = self.write_clean(&name, &text)?;
         let unwanted = || self.cancel.is_asked();
         let asked = ForgeRequest {
@@ -137,7 +146,8 @@ impl Job {
         let dir = self.context.place.views().join("artifacts");
         let base = Oid::parse(&self.run.base)?;
         let stem = ref_component(&self.run.id);
-        let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch)?;
+        let border = &self.context.border;
+        let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch, border)?;
         Ok(file_notes(&files))
     }
 }

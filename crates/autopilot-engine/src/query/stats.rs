@@ -7,7 +7,7 @@ pub use figure::{FigureSummary, Figures};
 use super::runs::begun_since;
 use super::{KnownRun, QueryError, RunArchive};
 use crate::store;
-use autopilot_core::event::{Event, Outcome};
+use autopilot_core::event::{Bill, Event, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
@@ -63,10 +63,14 @@ pub struct RunStats {
     pub rounds: Figures,
     pub task_ms: Figures,
     pub task_cost: Figures,
-    pub cost: Micros,
+    /// The bills of all runs, and the money that is reserved and not spent.
+    pub cost: Bill,
+    pub reserved: Micros,
     pub waited_ms: u64,
     pub broken: usize,
     pub lost: usize,
+    /// The number of times that a builder continued its session.
+    pub continued: usize,
     pub steps: BTreeMap<Step, StepShare>,
     pub oldest: Option<Time>,
     /// The number of runs that were too much to read.
@@ -90,7 +94,8 @@ impl RunStats {
         let run = &known.state.run;
         self.run_ms.push(run.active_ms);
         self.run_cost.push(run.spent.usd.0);
-        self.cost = self.cost.plus(run.spent.usd);
+        self.cost = self.cost.plus(run.spent);
+        self.reserved = self.reserved.plus(known.state.reserved(None));
         for task in &known.state.tasks {
             self.waited_ms += task.spent.waited_ms;
         }
@@ -126,6 +131,9 @@ impl RunStats {
     }
 
     fn hear(&mut self, event: &Event) {
+        if let Event::SessionOpened { continued: true, .. } = event {
+            self.continued += 1;
+        }
         if let Event::AttemptEnded { step, outcome, facts, .. } = event {
             let tried = self.steps.entry(*step).or_default();
             tried.attempts += 1;
@@ -135,6 +143,7 @@ impl RunStats {
                 Outcome::Lost => self.lost += 1,
                 Outcome::Passed
                 | Outcome::Failed { .. }
+                | Outcome::Misconfigured { .. }
                 | Outcome::Quota { .. }
                 | Outcome::Away { .. }
                 | Outcome::Revoked
@@ -164,9 +173,13 @@ impl RunStats {
             since: self.oldest.map(Time::rfc3339),
             runs: RunCounts { total: self.runs.values().sum(), by_state: &self.runs },
             tasks: TaskCounts { total: self.tasks.values().sum(), by_status: &self.tasks },
-            cost_usd: self.cost.usd(),
+            cost_usd: self.cost.usd.usd(),
+            cost_estimated_usd: self.cost.estimated.usd(),
+            cost_reserved_usd: self.reserved.usd(),
+            cost_complete: self.cost.is_complete(),
             broken_attempts: self.broken,
             interruptions: self.lost,
+            sessions_continued: self.continued,
             waited_for_quota: seconds(self.waited_ms),
             iterations_per_task: self.rounds.summary(1.0),
             duration_per_task: self.task_ms.summary(SECOND_MS),
@@ -187,8 +200,12 @@ pub struct StatsFigures<'a> {
     pub runs: RunCounts<'a>,
     pub tasks: TaskCounts<'a>,
     pub cost_usd: f64,
+    pub cost_estimated_usd: f64,
+    pub cost_reserved_usd: f64,
+    pub cost_complete: bool,
     pub broken_attempts: usize,
     pub interruptions: usize,
+    pub sessions_continued: usize,
     pub waited_for_quota: f64,
     pub iterations_per_task: Option<FigureSummary>,
     pub duration_per_task: Option<FigureSummary>,

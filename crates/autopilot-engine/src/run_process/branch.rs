@@ -6,7 +6,7 @@ use crate::job::Workshop;
 use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
 use autopilot_host::git::{
-    BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
+    Border, BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
 };
 use std::sync::Arc;
 
@@ -47,13 +47,17 @@ impl RunBranch {
     }
 
     /// The same for a run that is about to be called done; the user's copy is mended too.
-    pub(super) fn restore_done(&self, state: &State) -> Result<Vec<String>, GitError> {
+    pub(super) fn restore_done(
+        &self,
+        state: &State,
+        border: &Border,
+    ) -> Result<Vec<String>, GitError> {
         if state.end() != Some(&TaskEnd::Closed) {
             return Ok(Vec::new());
         }
         let notices = self.restore(state)?;
         if !notices.is_empty() {
-            publish_reachable(&self.hub, &self.repo, &state.run.branch)?;
+            publish_reachable(&self.hub, &self.repo, &state.run.branch, border)?;
         }
         Ok(notices)
     }

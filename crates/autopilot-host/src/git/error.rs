@@ -44,6 +44,9 @@ pub enum GitError {
     /// A worktree has more new and changed files, or larger ones, than are taken.
     #[error("the worktree has {} new and changed files of {} bytes, more than is taken", .0.files, .0.bytes)]
     Oversize(Box<Oversize>),
+    /// It holds the value of a known secret, and must not leave the hub.
+    #[error("{branch} stays in autopilot's own repository: {why}")]
+    Withheld { branch: String, why: String },
     /// A branch or a name does not exist.
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },
@@ -66,6 +69,7 @@ impl GitError {
             | GitError::SlotMissing { .. }
             | GitError::ProofDiffers { .. }
             | GitError::Oversize(_)
+            | GitError::Withheld { .. }
             | GitError::NotFound { .. } => false,
         }
     }
@@ -84,6 +88,7 @@ impl GitError {
             | GitError::SlotMissing { .. }
             | GitError::ProofDiffers { .. }
             | GitError::Oversize(_)
+            | GitError::Withheld { .. }
             | GitError::NotFound { .. } => false,
         }
     }
@@ -108,6 +113,7 @@ impl GitError {
             | GitError::SlotMissing { .. }
             | GitError::Oversize(_)
             | GitError::ProofDiffers { .. }
+            | GitError::Withheld { .. }
             | GitError::NotFound { .. }) => other,
         }
     }

@@ -1,7 +1,7 @@
 //! The rules a record must keep, event by event.
 
 use super::account::Before;
-use super::books::{Books, Entry, Kind, Place};
+use super::books::{BookedGrant, Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
     Bill, Event, Facts, HoldWhy, Outcome, Record, RunSpec, TaskEntry, Verdict,
@@ -105,14 +105,19 @@ impl Books {
                 self.lane_taken(id, *task, *step, *lane)
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
+                if let Some(grant) = self.grants.get_mut(id) {
+                    grant.ended = Some(at);
+                }
                 self.ended(*id, *task, *step, outcome, facts)
             }
             Event::Billed { id, task, bill, .. } => self.billed(*id, *task, *bill),
             Event::MoneyGiven { id, usd, .. } => {
-                let before = self.bills.get(id).map_or(0, |bill| bill.usd.0);
+                let before = self.bills.get(id).copied().unwrap_or_default();
                 match usd.0 {
                     0 => self.grants.remove(id),
-                    given => self.grants.insert(*id, (given, before)),
+                    given => {
+                        self.grants.insert(*id, BookedGrant { given, before, at, ended: None })
+                    }
                 };
                 Ok(())
             }
@@ -128,6 +133,7 @@ impl Books {
             Event::TaskSettled { task, end } => self.settled(*task, end),
             Event::TaskReopened { task } => self.reopened(*task),
             Event::TaskContinued { task, .. } => self.continued(*task),
+            Event::TurnFailed { task, .. } => self.turn_failed(*task),
             Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
                 self.waits_rightly(*task, *step, *until)?;
@@ -249,6 +255,8 @@ impl Books {
             iteration,
             continued: 0,
             is_continued: false,
+            stood: None,
+            stands: false,
             is_given_again: false,
             validated: 0,
         });
@@ -334,7 +342,10 @@ impl Books {
             entry.tree = facts.tree.clone();
         }
         match outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Skipped { .. } => {
                 entry.proof.insert(step, (outcome.clone(), facts.clone()));
                 entry.finished.insert(step);
             }
@@ -352,9 +363,9 @@ impl Books {
 
     pub(super) fn billed(&mut self, id: AttemptId, task: TaskId, bill: Bill) -> Kept {
         let known = self.bills.entry(id).or_default();
-        let before = known.usd.0;
+        let before = known.counted().0;
         *known = known.max(bill);
-        *self.paid.entry(task).or_default() += known.usd.0 - before;
+        *self.paid.entry(task).or_default() += known.counted().0 - before;
         Ok(())
     }
 

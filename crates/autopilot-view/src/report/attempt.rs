@@ -101,6 +101,7 @@ pub fn tone_and_word(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str)
             (tone, passed_word(tried.step, &tried.facts))
         }
         Outcome::Failed { .. } => (Tone::Bad, "failed"),
+        Outcome::Misconfigured { .. } => (Tone::Bad, "not configured"),
         Outcome::Broke { .. } => (Tone::Bad, "broke"),
         Outcome::Lost => (Tone::Worse, "interrupted"),
         Outcome::Quota { .. } => (Tone::Waits, "no quota"),
@@ -121,7 +122,7 @@ fn why(tried: &PastAttempt) -> Option<String> {
 fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> FactRows {
     let (seen, bill) = (&tried.facts, tried.bill);
     let end = tried.ended.as_ref().map(|(at, _)| *at);
-    let has_cost = bill.usd.0 > 0 || bill.unpriced;
+    let has_cost = bill.counted().0 > 0 || bill.unpriced;
     let has_tokens = bill.tokens_in + bill.tokens_out > 0;
     words.rows([
         ("started", Some(tried.started.rfc3339())),

@@ -2,12 +2,14 @@
 
 mod finding;
 mod look;
+mod programs;
 mod version;
 
 use super::{Done, ground, place};
 use crate::cli::Global;
 use crate::exit::ExitKind;
 use crate::terminal;
+use autopilot_agents::installed::LoginState;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
 use autopilot_engine::begin;
@@ -16,6 +18,7 @@ use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Prints the findings; the exit code says whether something is missing.
@@ -71,7 +74,16 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
     findings.extend(unkept(&config));
+    findings.extend(config.sandbox.sockets.iter().map(|socket| {
+        let text = format!("lets agents and commands through to `{socket}`, and to all it can do");
+        DoctorFinding::warning("sandbox", text)
+    }));
+    let limits = begin::limits(&config);
+    let late = Flow::ALL.into_iter().flat_map(|flow| begin::late_limits(&config, &limits, flow));
+    let late: BTreeSet<String> = late.collect();
+    findings.extend(late.into_iter().map(|said| DoctorFinding::warning("budget", said)));
     findings.extend(agents(&config, place));
+    findings.extend(programs::of(&config, &place.root));
     findings
 }
 
@@ -100,9 +112,10 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
             DoctorFinding::ok(&agent.role, format!("command, {path}"))
         }
         FoundAgent::At(path) => match version::of(path) {
-            Ok(version) => {
-                DoctorFinding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode))
-            }
+            Ok(version) => match agent.agent.as_ref().and_then(|known| known.too_old(&version)) {
+                Some(why) => DoctorFinding::missing(&agent.role, format!("{path}: {why}")),
+                None => logged_in(agent, &format!("{}, {version} ({path})", agent.mode)),
+            },
             Err(why) => {
                 let why = why.message();
                 let text = format!("{path} exists but does not print its version: {why}");
@@ -115,4 +128,19 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
         FoundAgent::Nowhere(why) => DoctorFinding::missing(&agent.role, why.clone()),
     };
     agents.iter().map(said).collect()
+}
+
+/// Adds to the sentence about an agent whether it is logged in. The vendors' own status commands are
+/// not asked: they write to the user's directories.
+fn logged_in(agent: &super::equipment::Equipped, text: &str) -> DoctorFinding {
+    match &agent.login {
+        LoginState::LoggedIn(by) => {
+            DoctorFinding::ok(&agent.role, format!("{text}, logged in ({by})"))
+        }
+        LoginState::LoggedOut(how) => DoctorFinding::warning(
+            &agent.role,
+            format!("{text}, not logged in as far as its files and variables say: run `{how}`"),
+        ),
+        LoginState::Unknown => DoctorFinding::ok(&agent.role, text),
+    }
 }

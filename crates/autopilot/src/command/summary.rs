@@ -3,7 +3,8 @@
 
 use super::work::WorkedRun;
 use crate::terminal;
-use autopilot_core::event::{Failure as Failed, Skip, TaskEnd};
+use autopilot_core::event::{Bill, Failure as Failed, Skip, TaskEnd};
+use autopilot_core::id::Micros;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
@@ -62,7 +63,7 @@ fn task_lines(state: &State) -> String {
             view::shown_word(state, task),
             view::count(task.round as usize, "iteration"),
             view::duration(task.spent.work_ms),
-            view::money::cost(task.spent.bill),
+            view::money::cost_of_task(state, task),
         ));
     }
     if more > 0 {
@@ -98,13 +99,19 @@ fn said(completion: Option<&Value>) -> String {
 
 fn cost_lines(worked: &WorkedRun) -> String {
     let run = &worked.state.run;
-    let unknown = match costs_unknown(&worked.config, run.flow).as_slice() {
-        [] if run.spent.unpriced => " + unknown".to_owned(),
-        [] => String::new(),
-        some => format!(" + unknown ({})", some.join(", ")),
+    let cost = match costs_unknown(&worked.config, run.flow).as_slice() {
+        [] => view::money::cost_of_run(&worked.state),
+        some => {
+            let known = Bill { unpriced: false, ..run.spent };
+            let unknown = format!("{} + unknown ({})", view::money::cost(known), some.join(", "));
+            match worked.state.reserved(None) {
+                Micros(0) => unknown,
+                reserved => format!("{unknown}, {reserved} reserved"),
+            }
+        }
     };
     let active = view::duration(run.active_ms);
-    let mut text = format!("cost: {}{unknown}   active: {active}\n", run.spent.usd);
+    let mut text = format!("cost: {cost}   active: {active}\n");
     if let Some(used) = view::used(&worked.state).line() {
         text.push_str(&format!("used: {}\n", one_line(&used)));
     }
@@ -123,7 +130,9 @@ fn branch_lines(repo: &UserRepo, state: &State) -> String {
     match ExitWord::of(state) {
         ExitWord::Done | ExitWord::PushFailed => format!("{look}merge: git merge {branch}\n"),
         // An unfinished run's branch can be looked at, not merged.
-        ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged => look,
+        ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged | ExitWord::Misconfigured => {
+            look
+        }
     }
 }
 
@@ -170,6 +179,14 @@ fn next_lines(place: &StatePaths, state: &State) -> String {
                 place.views().join("STATUS.md")
             )
         }
+        ExitWord::Misconfigured => {
+            let why = state.root().and_then(view::failure).map(ToString::to_string);
+            format!(
+                "why:   {}\nthen:  `autopilot doctor` checks the setup; `autopilot retry` tries the \
+                 same commands again, a new `autopilot run` reads the configuration anew\n",
+                why.unwrap_or_default()
+            )
+        }
         ExitWord::PushFailed => {
             let why = state.root().and_then(view::failure).map(ToString::to_string);
             format!(
@@ -208,6 +225,7 @@ fn against(state: &State) -> Option<String> {
         | Failed::Interrupted { .. }
         | Failed::Money { .. }
         | Failed::Refused { .. }
+        | Failed::Misconfigured { .. }
         | Failed::Children { .. } => return None,
     };
     let line = one_line(text.trim());
