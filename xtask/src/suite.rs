@@ -27,6 +27,8 @@ const SLOW: &[&str] = &[
     "flood",
     "goal_real",
     "hostile",
+    "disk_fault",
+    "git_fault",
     "machine_fault",
     "plan_scale",
     "quota",

@@ -1,6 +1,7 @@
 //! A git change in the words of the guards.
 
-use super::workshop::{Workshop, blocking};
+use super::own_work::blocking;
+use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::guard::{
