@@ -1,7 +1,6 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
 use super::asking::AskedQuestion;
-use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::opening::{build_facts, work_status};
 use super::own_work::blocking;
@@ -12,7 +11,7 @@ use super::{Done, Job, JobError};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
-use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules, doubts};
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;

@@ -90,29 +90,6 @@ impl Job {
     }
 }
 
-/// Findings that block by themselves; the others go to the reviewer.
-pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(blocks).map(worded).collect()
-}
-
-/// Findings that do not block but that the reviewer must know.
-pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
-    let is_other = |found: &&Finding| {
-        found.severity != Severity::Blocker && found.source != FindingSource::Secret
-    };
-    let others = findings.iter().filter(is_other).map(worded);
-    guard::secret::doubts(findings).into_iter().chain(others).collect()
-}
-
-fn worded(found: &Finding) -> String {
-    match (&found.file, found.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
-        (Some(file), None) => format!("{file}: {}", found.message),
-        (None, _) => found.message.clone(),
-    }
-}
-
 /// Returns whether a command line has this path as one of its words.
 fn names(line: &str, path: &str) -> bool {
     let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
