@@ -11,6 +11,10 @@ mod goal;
 mod machine;
 #[path = "scenarios/refusal.rs"]
 mod refusal;
+#[path = "scenarios/session.rs"]
+mod session;
+#[path = "scenarios/turn.rs"]
+mod turn;
 
 fn story(text: &str) -> Story {
     match play(text) {
