@@ -167,10 +167,12 @@ impl JailInit {
                 Err(Errno::EINTR) => continue,
                 message => message?,
             };
-            let sender = message.cmsgs()?.find_map(|part| match part {
-                ControlMessageOwned::ScmCredentials(sender) => Some(sender.pid()),
-                _ => None,
-            });
+            let mut sender = None;
+            for part in message.cmsgs()? {
+                if let ControlMessageOwned::ScmCredentials(found) = part {
+                    sender = Some(found.pid());
+                }
+            }
             break (message.bytes, sender);
         };
         if count == 0 {
