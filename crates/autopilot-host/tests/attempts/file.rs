@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use crate::call::{ErrnoResult, c, open, overwrite, sys};
 use crate::scene::{SECRET, Scene};
 use crate::table::{
-    Alone, AttemptRow, Expected, Layer, Promise, TrialUser, UNWRITABLE, both, refused, row,
+    Alone, AttemptRow, Expected, Layer, Promise, TrialUser, UNWRITABLE, all, both, refused, row,
 };
 
 const OTHER_MOUNT: Expected = refused(Layer::ReadOnlyMount, Errno::EXDEV);
@@ -113,6 +113,10 @@ pub const ROWS: &[AttemptRow] = &[
         both(refused(Layer::Seccomp, Errno::EPERM), refused(Layer::Seccomp, Errno::EPERM)),
     )
     .of_root(),
+    row("pipe-write", "write into a named pipe of another program", write_pipe, all(LANDLOCK)),
+    row("file-lock", "hold a lock on a file of the user's (`flock`)", lock, all(Expected::Through))
+        .promise(Promise::No)
+        .inside(),
     row(
         "hidden-read",
         "read other attempts' worktrees and the journal",
@@ -244,11 +248,12 @@ fn xattr(scene: &Scene) -> Result<(), Errno> {
 }
 
 /// An access control list in the kernel's own form: a version, then tag, rights and id of each
-/// entry. This one gives user 1 all rights.
+/// entry. This one gives the user all rights.
 fn acl(scene: &Scene) -> Result<(), Errno> {
     const NOBODY: u32 = u32::MAX;
+    let user = nix::unistd::geteuid().as_raw();
     let entries: [(u16, u16, u32); 5] =
-        [(1, 6, NOBODY), (2, 7, 1), (4, 4, NOBODY), (16, 7, NOBODY), (32, 4, NOBODY)];
+        [(1, 6, NOBODY), (2, 7, user), (4, 4, NOBODY), (16, 7, NOBODY), (32, 4, NOBODY)];
     let mut value = 2u32.to_le_bytes().to_vec();
     for (tag, rights, id) in entries {
         value.extend(tag.to_le_bytes());
@@ -311,6 +316,17 @@ fn by_handle(scene: &Scene) -> Result<(), Errno> {
     let dir = open(&scene.outside, libc::O_RDONLY)?;
     let fd = sys!(libc::SYS_open_by_handle_at, dir.as_raw_fd(), handle, libc::O_WRONLY)?;
     sys!(libc::SYS_write, fd, b"#".as_ptr(), 1).map(drop)
+}
+
+fn write_pipe(scene: &Scene) -> Result<(), Errno> {
+    let mut pipe = open(&scene.pipe(), libc::O_WRONLY | libc::O_NONBLOCK)?;
+    pipe.write_all(b"#").plain()
+}
+
+/// Takes no more than a descriptor for reading.
+fn lock(scene: &Scene) -> Result<(), Errno> {
+    let file = open(&scene.precious(), libc::O_RDONLY)?;
+    sys!(libc::SYS_flock, file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB).map(drop)
 }
 
 fn hidden_read(scene: &Scene) -> Result<(), Errno> {

@@ -48,6 +48,8 @@ pub const ROWS: &[AttemptRow] = &[
     row("key-user", "leave a key in the user's keyring", user_key, FILTERED).heir(find_key),
     row("key-session", "join a session keyring (`keyctl`)", session_key, FILTERED).inside(),
     row("key-request", "ask for a key (`request_key`)", request_key, FILTERED).inside(),
+    row("calls-ring", "have the kernel make calls past the filter (`io_uring`)", ring, ABSENT)
+        .inside(),
     row("calls-32-bit", "use the 32-bit interface of the kernel", calls_32, ABSENT)
         .inside()
         .alone(Alone::Varies, Alone::Varies),
@@ -121,6 +123,12 @@ fn request_key(_: &Scene) -> Result<(), Errno> {
     let nobody = std::ptr::null::<u8>();
     let result = sys!(libc::SYS_request_key, c"user".as_ptr(), c"no-such-key".as_ptr(), nobody, 0);
     crate::call::past(result, &[Errno::ENOKEY])
+}
+
+/// Calls by way of a ring, `socket` among them, are not seen by a filter.
+fn ring(_: &Scene) -> Result<(), Errno> {
+    let parameters = [0u64; 15];
+    sys!(libc::SYS_io_uring_setup, 1, parameters.as_ptr()).map(drop)
 }
 
 /// Asks for the process number by the way of 32-bit programs.

@@ -12,8 +12,13 @@ use crate::table::{
 };
 
 pub const ROWS: &[AttemptRow] = &[
-    row("network-agent", "reach the network as an agent", reach, all(Expected::Through))
-        .promise(Promise::No),
+    row(
+        "network-agent",
+        "reach the network, and servers of this machine, as an agent",
+        reach,
+        all(Expected::Through),
+    )
+    .promise(Promise::No),
     row(
         "network-gate",
         "reach it as a gate with `sandbox.network: off`",

@@ -33,6 +33,7 @@ pub struct Outside {
     secret: Box<[u8]>,
     listeners: BTreeMap<&'static str, UnixListener>,
     messages: UnixDatagram,
+    pipe: OwnedFd,
     server: TcpListener,
     /// How often each has been reached so far.
     reached: BTreeMap<&'static str, usize>,
@@ -85,6 +86,7 @@ impl Outside {
         messages.set_nonblocking(true).unwrap();
         fs::write(scene.shared_memory_of_user(), SECRET).unwrap();
         share_secret(&scene);
+        let pipe = pipe(&scene.pipe());
         let outside = Outside {
             scene,
             stranger,
@@ -93,6 +95,7 @@ impl Outside {
             secret,
             listeners,
             messages,
+            pipe,
             server,
             reached: BTreeMap::new(),
         };
@@ -181,6 +184,7 @@ impl Outside {
         let messages = std::iter::from_fn(|| self.messages.recv(&mut [0; 8]).ok()).count();
         reach("messages", messages);
         reach("terminal", read_all(&self.terminal));
+        reach("pipe", read_all(&self.pipe));
     }
 
     /// Makes everything as it was, after an attempt that has changed something.
@@ -267,6 +271,15 @@ fn listener(path: &Path) -> UnixListener {
     listener
 }
 
+/// Binds as a program does that has gone to the directory of its socket.
+fn relative_listener(path: &Path) -> UnixListener {
+    let before = std::env::current_dir().unwrap();
+    std::env::set_current_dir(path.parent().unwrap()).unwrap();
+    let listener = listener(Path::new(path.file_name().unwrap()));
+    std::env::set_current_dir(before).unwrap();
+    listener
+}
+
 fn listeners(scene: &Scene) -> BTreeMap<&'static str, UnixListener> {
     let name = SocketAddr::from_abstract_name(scene.abstract_name()).unwrap();
     let of_name = UnixListener::bind_addr(&name).unwrap();
@@ -276,7 +289,16 @@ fn listeners(scene: &Scene) -> BTreeMap<&'static str, UnixListener> {
         ("socket in /run", listener(&scene.socket_in_run())),
         ("socket in the home", listener(&scene.socket_in_home())),
         ("socket in /tmp", listener(&scene.socket_in_tmp())),
+        ("socket of a relative path", relative_listener(&scene.socket_relative())),
     ])
+}
+
+/// Opens both ends, so that a reader is there and nobody's end closes it.
+fn pipe(path: &Path) -> OwnedFd {
+    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let fd: OwnedFd = File::options().read(true).write(true).open(path).unwrap().into();
+    nonblocking(&fd);
+    fd
 }
 
 fn share_secret(scene: &Scene) {
@@ -367,8 +389,8 @@ fn nonblocking(fd: &OwnedFd) {
 }
 
 /// Returns how many bytes have come.
-fn read_all(terminal: &OwnedFd) -> usize {
-    let mut file = File::from(terminal.try_clone().unwrap());
+fn read_all(source: &OwnedFd) -> usize {
+    let mut file = File::from(source.try_clone().unwrap());
     let mut buffer = [0; 256];
     match file.read(&mut buffer) {
         Ok(count) => count,

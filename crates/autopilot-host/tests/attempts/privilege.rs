@@ -4,10 +4,11 @@ use std::process::Command;
 
 use nix::errno::Errno;
 
-use crate::call::{overwrite, sys};
+use crate::call::{ErrnoResult, c, overwrite, sys};
 use crate::scene::Scene;
 use crate::table::{
-    Alone, AttemptRow, FILTERED, Layer, POWERLESS, TrialUser, UNWRITABLE, all, both, refused, row,
+    Alone, AttemptRow, Expected, FILTERED, Layer, POWERLESS, Promise, TrialUser, UNWRITABLE, all,
+    both, refused, row,
 };
 
 pub const ROWS: &[AttemptRow] = &[
@@ -17,6 +18,14 @@ pub const ROWS: &[AttemptRow] = &[
         setuid_program,
         all(refused(Layer::NoNewPrivileges, Errno::EPERM)),
     )
+    .inside(),
+    row(
+        "setuid-left",
+        "leave a setuid program in the worktree",
+        leave_setuid,
+        all(Expected::Through),
+    )
+    .promise(Promise::No)
     .inside(),
     row(
         "setuid",
@@ -66,6 +75,17 @@ pub fn who() -> bool {
 fn setuid_program(scene: &Scene) -> Result<(), Errno> {
     let status = Command::new(&scene.setuid).arg(WHO).status().unwrap();
     if status.success() { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// It has the rights of the user, for whoever can reach it.
+fn leave_setuid(scene: &Scene) -> Result<(), Errno> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scene.slot.join("setuid");
+    std::fs::write(&path, "").plain()?;
+    let name = c(&path);
+    sys!(libc::SYS_fchmodat, libc::AT_FDCWD, name.as_ptr(), 0o4755)?;
+    let mode = std::fs::metadata(&path).plain()?.permissions().mode();
+    if mode & libc::S_ISUID == 0 { Err(Errno::EPERM) } else { Ok(()) }
 }
 
 fn set_user(_: &Scene) -> Result<(), Errno> {

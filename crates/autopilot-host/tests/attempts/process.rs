@@ -65,6 +65,14 @@ pub const ROWS: &[AttemptRow] = &[
     )
     .inside(),
     row(
+        "trace-init",
+        "trace process 1, or the jail's init",
+        trace_init,
+        both(refused(Layer::LandlockTrace, Errno::EPERM), FILTER),
+    )
+    .inside()
+    .alone(Alone::Untried, Alone::Untried),
+    row(
         "memory-read",
         "read the controller's memory (`process_vm_readv`)",
         memory_read,
@@ -86,7 +94,7 @@ pub const ROWS: &[AttemptRow] = &[
         "environment",
         "read its environment (`/proc/N/environ`)",
         environment,
-        both(NO_FILE, UNTRACEABLE),
+        [NO_FILE, refused(Layer::NoCapability, Errno::EACCES), NO_FILE, UNTRACEABLE],
     )
     .inside(),
     row(
@@ -185,6 +193,10 @@ fn transfer(scene: &Scene, call: libc::c_long, buffer: &mut [u8]) -> Result<(), 
     let there = std::ptr::with_exposed_provenance_mut(scene.secret_address);
     let theirs = libc::iovec { iov_base: there, iov_len: buffer.len() };
     sys!(call, scene.controller, &raw const ours, 1, &raw const theirs, 1, 0).map(drop)
+}
+
+fn trace_init(_: &Scene) -> Result<(), Errno> {
+    trace(1)
 }
 
 fn memory_read(scene: &Scene) -> Result<(), Errno> {

@@ -66,6 +66,16 @@ impl Scene {
         self.home.join("agent.sock")
     }
 
+    /// A service there that named its socket by a relative path.
+    pub fn socket_relative(&self) -> PathBuf {
+        self.home.join("relative.sock")
+    }
+
+    /// A named pipe from which another program reads.
+    pub fn pipe(&self) -> PathBuf {
+        self.home.join("pipe")
+    }
+
     pub fn socket_in_tmp(&self) -> PathBuf {
         self.other_tmp.join("agent.sock")
     }

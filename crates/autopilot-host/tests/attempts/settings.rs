@@ -158,7 +158,8 @@ impl Ground {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let (none, private) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
         mount(none, "/", none, private, none).unwrap();
-        let dir = tempfile::tempdir().unwrap();
+        // Not in `/tmp`, of which a jail has its own.
+        let dir = tempfile::Builder::new().prefix("attempts-").tempdir_in("/var/lib").unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let own = std::env::current_exe().unwrap();
         let copy = |name: &str, mode: u32| {

@@ -45,6 +45,13 @@ pub const ROWS: &[AttemptRow] = &[
     )
     .promise(Promise::WithNamespaces),
     row(
+        "socket-relative",
+        "talk to one there that named its socket by a relative path",
+        relative,
+        all(Expected::Through),
+    )
+    .promise(Promise::No),
+    row(
         "socket-late",
         "talk to one there that was started later than the attempt",
         late,
@@ -61,6 +68,14 @@ pub const ROWS: &[AttemptRow] = &[
     )
     .inside()
     .alone(Alone::Varies, Alone::Varies),
+    row(
+        "descriptors",
+        "find any descriptor but its input and output",
+        descriptors,
+        all(refused(Layer::NothingInherited, Errno::EBADF)),
+    )
+    .inside()
+    .alone(Alone::Supervised, Alone::Supervised),
     row(
         "inherited",
         "use a descriptor that the controller left open",
@@ -102,6 +117,10 @@ fn in_home(scene: &Scene) -> Result<(), Errno> {
     connect(&scene.socket_in_home())
 }
 
+fn relative(scene: &Scene) -> Result<(), Errno> {
+    connect(&scene.socket_relative())
+}
+
 /// Waits for the socket to come.
 fn late(scene: &Scene) -> Result<(), Errno> {
     const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -122,6 +141,14 @@ fn bind(scene: &Scene) -> Result<(), Errno> {
 
 fn virtual_host(_: &Scene) -> Result<(), Errno> {
     sys!(libc::SYS_socket, libc::AF_VSOCK, libc::SOCK_STREAM, 0).map(drop)
+}
+
+fn descriptors(_: &Scene) -> Result<(), Errno> {
+    const OWN: std::ops::RangeInclusive<i32> = 0..=2;
+    const LAST: i32 = 4096;
+    let is_open = |fd: &i32| sys!(libc::SYS_fcntl, *fd, libc::F_GETFD).is_ok();
+    let found = (OWN.end() + 1..LAST).find(is_open);
+    found.map(drop).ok_or(Errno::EBADF)
 }
 
 fn inherited(scene: &Scene) -> Result<(), Errno> {
