@@ -23,6 +23,7 @@ pub mod openai;
 pub mod script;
 pub mod session_id;
 pub mod tail;
+pub mod telling;
 pub mod words;
 
 pub use agent::{Agent, AgentError, AgentSettings, OutputStream, listens};

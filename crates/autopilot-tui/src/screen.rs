@@ -18,7 +18,7 @@ use autopilot_view::trouble::{LastTrouble, trouble};
 use autopilot_view::{headline, why};
 use std::collections::{BTreeMap, VecDeque};
 
-pub use worker::{Worker, is_subagent};
+pub use worker::Worker;
 
 /// Lines of the log that are kept.
 pub const LOG_LINES_MAX: usize = 500;
@@ -155,6 +155,7 @@ impl Screen {
             self.tell_event(event, record.at);
             self.note_failure(event);
         }
+        self.forget_mended();
         for line in notice::lines(record, &self.state, &self.tally) {
             self.push(record.at, line, LineKind::Graph);
         }
@@ -290,6 +291,18 @@ impl Screen {
             log: facts.log.clone(),
             tail: None,
         });
+    }
+
+    /// Takes the failure of a task that is done since off the screen.
+    fn forget_mended(&mut self) {
+        let Some(shown) = &self.failure else { return };
+        let is_over = matches!(
+            self.state.task(shown.task).end(),
+            Some(TaskEnd::Closed | TaskEnd::Skipped { .. })
+        );
+        if is_over {
+            self.failure = self.newest_failure();
+        }
     }
 
     fn newest_failure(&self) -> Option<ShownFailure> {

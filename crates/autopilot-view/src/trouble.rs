@@ -1,6 +1,6 @@
 //! The newest failure in a run, with its log.
 
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Outcome, TaskEnd};
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 
@@ -20,7 +20,7 @@ impl LastTrouble<'_> {
     }
 }
 
-/// Returns the newest failure in a run.
+/// Returns the newest failure in a run, except of tasks that are done since or left out.
 pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
     let of_task = |task| {
         let failed =
@@ -32,5 +32,10 @@ pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
         let failures = results.iter().filter(move |(_, shown)| is_bad(shown)).map(failed);
         failures.chain(broken.iter().map(move |shown| LastTrouble { task, step: None, shown }))
     };
-    state.tasks.iter().flat_map(of_task).max_by_key(|trouble| trouble.shown.id)
+    let is_over = |task: &Task| match task.end() {
+        Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => true,
+        Some(TaskEnd::Failed { .. }) | None => false,
+    };
+    let tasks = state.tasks.iter().filter(|task| !is_over(task));
+    tasks.flat_map(of_task).max_by_key(|trouble| trouble.shown.id)
 }

@@ -3,9 +3,9 @@
 use super::workshop::blocking;
 use super::{Job, JobError};
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
-    Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
 };
+use autopilot_core::prompt::BuildRules;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
 use std::sync::Arc;
@@ -44,16 +44,8 @@ impl Job {
     }
 
     pub(super) fn guard(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
-        let config = &self.context.config;
-        let mut denied = config.safety.deny_paths.clone();
-        denied.extend(spec.deny_paths.iter().cloned());
-        let rules = GuardRules {
-            allowed_paths: &spec.allowed_paths,
-            deny_paths: &denied,
-            diff_line_cap: config.rounds.diff_line_cap,
-            forbid_todos: config.safety.forbid_todos,
-        };
-        let mut findings = guard::check(&in_guard_words(change), &rules);
+        let rules = BuildRules::of(&self.context.config, spec);
+        let mut findings = guard::check(&in_guard_words(change), &rules.guards());
         findings.extend(self.touched_commands(change, spec));
         findings
     }

@@ -8,7 +8,7 @@ use autopilot_core::config::{AgentConfig, Config, HumanGate, Mode, Options, Role
 use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::limit::Limits;
 use autopilot_core::plan::PlanRules;
-use autopilot_core::prompt::{Caps, PlanPrompt, builder};
+use autopilot_core::prompt::{BuildRules, Caps, PlanPrompt, builder};
 use autopilot_core::skill::{Owner, Shelf, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -354,7 +354,8 @@ fn first_prompt(
     let kit = Kit::new(shelf, spec, config.builder.mode);
     let known = kit.listed(config.builder.skill_policy);
     let status = opening::work_status(&spec.id, &repo.base_tip, &repo.base_tip, &repo.base_branch);
-    let build = opening::build_facts(spec, &config.builder, &known, &status);
+    let rules = BuildRules::of(config, spec);
+    let build = opening::build_facts(spec, &config.builder, &known, &status, &rules);
     let caps = Caps::of(&config.logging);
     kit.give(builder(&build, caps), caps).map_err(CommandFailure::failed)
 }

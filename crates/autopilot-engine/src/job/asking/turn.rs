@@ -75,7 +75,7 @@ impl Job {
         let mut variables = environment::for_agent(&self.context.variables, &agent, &config, &plan);
         let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
         self.add_identity(&mut variables, schema);
-        let home = self.home(&agent, &mut variables, session)?;
+        let home = self.home(&agent, &mut variables, session, question.access)?;
         let ready = Prepared { agent, config, plan, variables, exec, log, played };
         Ok((ready, home, conversation))
     }
