@@ -172,18 +172,20 @@ fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
     run.newest_first().into_iter().flatten().filter_map(one).collect()
 }
 
-/// The newest log of a task of a run, by the run's id and start: the recorded events where an agent
-/// wrote it. `run` means the run itself.
+/// The newest log of a task of a run, by the run's id and start, and its heading: the recorded events
+/// where an agent wrote it. `run` means the run itself.
 pub fn newest_of(
     place: &StatePaths,
     task: &str,
     (run, began): (&str, Time),
-) -> Option<Utf8PathBuf> {
+) -> Option<(Utf8PathBuf, String)> {
     let recorded = RecordedRun::open(&place.views(), run).ok();
     let steps =
         Some(Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded });
     let selection = LogSelection { logs: place.views().join("logs"), steps, about: None };
-    selection.files().pop().map(|(path, _)| path)
+    let (path, heading) = selection.files().pop()?;
+    let heading = heading.unwrap_or_default();
+    Some((path, heading.trim_matches(['=', '<', '>', ' ']).to_owned()))
 }
 
 /// The recorded events of the agent that wrote a log, by the log's path in the journal.

@@ -178,11 +178,12 @@ impl Hands for OwnHands {
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let name = task.label();
-        let path = log::newest_of(&self.place, name, (&state.run.id, state.run.started_at))
+        let run = (state.run.id.as_str(), state.run.started_at);
+        let (path, heading) = log::newest_of(&self.place, name, run)
             .ok_or_else(|| format!("{name} has no log yet"))?;
-        let shown = self.in_repository(&path).to_string();
+        let shown = self.in_repository(&path);
         log::readable_end(&self.place, &path, LOG_BYTES_MAX)
-            .map(|text| (format!("{name}: {shown}"), text))
+            .map(|text| (heading, text))
             .map_err(|error| format!("cannot read {shown}: {error}"))
     }
 
