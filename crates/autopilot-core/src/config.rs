@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::step::Role;
 pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, KINDS, Options, UnknownAdapter, WorkBy};
 pub use agent_settings::{
-    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy,
+    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
 };
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};

@@ -8,7 +8,7 @@ mod facts;
 mod halt;
 
 pub use bill::{Bill, SessionTotal, TokenCount};
-pub use facts::{Facts, StepAnswer, Verdict};
+pub use facts::{Facts, SessionEnd, StepAnswer, Verdict};
 pub use halt::{Halt, HaltWhy, HoldWhy, MachineFault, THIS_MACHINE, away};
 
 use crate::config::{Options, WorkBy};
@@ -87,6 +87,9 @@ pub enum Event {
         task: TaskId,
         step: Step,
         session: String,
+        /// An earlier attempt of the task had the session.
+        #[serde(default, skip_serializing_if = "is_default")]
+        continued: bool,
     },
     /// A bill, cumulative for the attempt.
     Billed {
@@ -129,6 +132,11 @@ pub enum Event {
     TaskContinued {
         task: TaskId,
         words: Box<SessionPrompt>,
+    },
+    /// A turn that a person asked for failed; the task has its earlier result again.
+    TurnFailed {
+        task: TaskId,
+        why: String,
     },
     WaitBegan {
         task: TaskId,
@@ -205,6 +213,7 @@ impl Event {
             | Event::TaskSettled { task, .. }
             | Event::TaskReopened { task }
             | Event::TaskContinued { task, .. }
+            | Event::TurnFailed { task, .. }
             | Event::WaitBegan { task, .. }
             | Event::WaitEnded { task } => Some(*task),
             Event::RunStarted { .. }

@@ -21,6 +21,7 @@ pub mod guard;
 pub mod id;
 pub mod input;
 pub mod instruction;
+pub mod key_shape;
 pub mod limit;
 pub mod number;
 pub mod pilot;

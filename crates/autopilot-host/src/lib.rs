@@ -24,6 +24,7 @@ pub mod proc;
 pub mod redact;
 pub mod room;
 pub mod sandbox;
+pub mod secret;
 pub mod skill;
 pub mod sweep;
 pub mod turnstile;

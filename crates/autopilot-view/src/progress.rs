@@ -73,6 +73,9 @@ fn text(event: &Event, state: &State) -> Option<String> {
         Event::WaitEnded { .. } => "continues".to_owned(),
         Event::Halted { halt } if halt.now => format!("stopping now: {}", halt.why),
         Event::Halted { halt } => format!("stopping after the current steps: {}", halt.why),
+        Event::SessionOpened { session, continued: true, .. } => {
+            format!("continues session {session}")
+        }
         Event::SessionOpened { session, .. } => format!("session {session}"),
         Event::Billed { bill, .. } => format!("cost so far {}", bill.usd),
         other => happened(other)?,

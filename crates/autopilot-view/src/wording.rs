@@ -13,6 +13,9 @@ pub(super) fn happened(event: &Event) -> Option<String> {
         Event::TaskContinued { words, .. } => {
             format!("a person continues session {}", words.session)
         }
+        Event::TurnFailed { why, .. } => {
+            format!("this turn failed: {why}; its earlier result stands")
+        }
         Event::WaitBegan { until, account, why, guess, .. } => waits(account, *why, *until, *guess),
         Event::AccountHeld { account, until, why, text, guess, .. } => {
             held(account, *until, *why, text, *guess)

@@ -110,6 +110,7 @@ const BUILDER: &str = r#"  # model: ""                    # the agent's own defa
   # fallback: []                 # agents to use while this one can't work, as in [{ mode: codex_cli }]; another
   #                              # model alone shares the account and its usage limit
   # max_turns: null              # per attempt, for mode claude_code_cli
+  # session: continue            # fresh: each try and repair in a new session, with the whole prompt
   # system_prompt: ""            # added to the agent's own
   # mcp_servers: {}              # NAME: { command: "npx server", args: [], env: {} } or { url: "https://…" }
   # base_url: ""                 # another address for the model; your own key and login are not sent there

@@ -148,6 +148,9 @@ impl RecordDraft<'_> {
     }
 
     pub(super) fn fail(&mut self, task: TaskId, why: Failure) {
+        if self.state.task(task).talk.stands.is_some() {
+            return self.end_turn(task, why.to_string());
+        }
         self.settle(task, TaskEnd::Failed { why });
     }
 

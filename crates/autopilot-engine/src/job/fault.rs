@@ -224,7 +224,7 @@ fn of_git(error: &GitError, failed: Blame) -> Blame {
         // The change itself can make git write other files than were committed, and an agent can
         // remove its own directory.
         GitError::ProofDiffers { .. } | GitError::SlotMissing { .. } => Blame::Work,
-        GitError::TooManyCommits { .. } => Blame::Work,
+        GitError::TooManyCommits { .. } | GitError::Withheld { .. } => Blame::Work,
         GitError::Refused(_)
         | GitError::Unreadable { .. }
         | GitError::RefMoved { .. }

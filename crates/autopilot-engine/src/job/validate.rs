@@ -22,7 +22,7 @@ impl Job {
         // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change()?;
-        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
+        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence =

@@ -17,8 +17,8 @@ use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::job::{Kit, opening};
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::redaction;
-use autopilot_engine::run_process::{Intent, OpenedRepository};
+use autopilot_engine::redaction::KnownSecrets;
+use autopilot_engine::run_process::{Intent, OpenedRepository, RunProcessError};
 use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
@@ -126,8 +126,11 @@ fn without_secrets(
     place: &StatePaths,
     config: &Config,
 ) -> Result<String, CommandFailure> {
-    let redactor = redaction::redactor(place, config, &work::variables(), &[]);
-    Ok(redactor?.redact(text).into_owned())
+    let known = KnownSecrets::new(place, config, &work::variables());
+    let redactor = known
+        .redactor_for_agents(&config.logging.redact_patterns)
+        .map_err(RunProcessError::from)?;
+    Ok(redactor.redact(text).into_owned())
 }
 
 fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFailure> {
