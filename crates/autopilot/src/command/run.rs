@@ -22,7 +22,7 @@ use autopilot_engine::run_process::{Intent, OpenedRepository, RunProcessError};
 use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
-use autopilot_host::git::UserRepo;
+use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::count;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
@@ -75,6 +75,9 @@ pub fn begin(
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow)?;
     let repo = workspace::examine(&global.repo, &config)?;
+    if let Some(note) = left_out(&repo).filter(|_| !global.quiet) {
+        terminal::note(&note);
+    }
     let shelves = skills(&place, &repo, &config)?;
     begin::check_skills(&tasks, &shelves, &place.root)?;
     if args.push || plan.pr || config.github.enabled || config.github.open_pr {
@@ -117,6 +120,23 @@ pub fn begin(
         return worked.planned();
     }
     worked.tell()
+}
+
+/// A note about changes in the checkout that are in no commit, and so not in the run.
+fn left_out(repo: &UserRepo) -> Option<String> {
+    let found = GitCommand::as_user("look for uncommitted changes", &repo.root)
+        .args(["--no-optional-locks", "status", "--porcelain", "-z", "--untracked-files=no"])
+        .arg("--no-renames")
+        .ok()
+        .ok()?;
+    let names = found.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let files = names.filter(|name| !name.get(3..).is_some_and(|n| n.starts_with(b".autopilot/")));
+    let files = files.count();
+    (files > 0).then(|| {
+        let (branch, tip) = (&repo.base_branch, repo.base_tip.short());
+        let files = count(files, "file");
+        format!("note: uncommitted changes ({files}) are not in the run, which starts from {branch} at {tip}")
+    })
 }
 
 /// Hides secrets in the goal, because it goes into the journal and a later process does not know
