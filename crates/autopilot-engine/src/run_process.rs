@@ -31,7 +31,7 @@ use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::decide::{Refusal, rehearse};
-use autopilot_core::event::RunSpec;
+use autopilot_core::event::{Record, RunSpec};
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
 use autopilot_host::git::UserRepo;
@@ -320,9 +320,28 @@ pub(crate) fn collect_arrears(
     place: &StatePaths,
     config: &Config,
 ) -> Result<(), RunProcessError> {
+    commit(journal, epoch, &state.run.id.clone(), arrears::collect(state, place, config))
+}
+
+/// Settles what is reserved for turns beside the run whose process died.
+pub(crate) fn settle_ended(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    state: &mut State,
+) -> Result<(), RunProcessError> {
+    let record = autopilot_core::decide::settle_ended(state, clock::now());
+    commit(journal, epoch, &state.run.id, record.into_iter().collect())
+}
+
+fn commit(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    run: &str,
+    records: Vec<Record>,
+) -> Result<(), RunProcessError> {
     let failed = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
-    for record in arrears::collect(state, place, config) {
-        let entry = store::encode(&state.run.id, epoch, &record).map_err(failed)?;
+    for record in records {
+        let entry = store::encode(run, epoch, &record).map_err(failed)?;
         journal.commit(&[entry]).map_err(|error| failed(error.into()))?;
     }
     Ok(())
