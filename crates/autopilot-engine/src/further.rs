@@ -1,6 +1,7 @@
 //! Continues an agent session outside the loop of its run: with the same agent, sandbox, limits and
 //! cost records, but without any decision about the run.
 
+use crate::again::again;
 use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
@@ -75,8 +76,9 @@ pub fn go_on(
     run_process::collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
     run_process::settle_ended(&mut journal, epoch, &mut state)?;
     run_process::remove_homes(&place);
-    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub);
+    let hub = again(|| Hub::open(place.state.as_std_path(), &repo));
+    let hub = hub.map_err(WorkspaceError::from)?;
+    let workshop = Workshop::new(repo, hub, &config.worktrees);
     // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None, &mut |_| {})?;
@@ -120,7 +122,7 @@ async fn turn(
     };
     let mut stopped = None;
     let done = {
-        let mut work = std::pin::pin!(job.further(&wish.ask));
+        let mut work = std::pin::pin!(job.further_limited(&wish.ask));
         let mut hands = hands()?;
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
