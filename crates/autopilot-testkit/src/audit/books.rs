@@ -11,6 +11,9 @@ use autopilot_core::state::{State, Status};
 use autopilot_core::step::Step;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The tree of a task and what its steps showed, before a person continued it.
+pub type StoodResult = (Option<String>, BTreeMap<Step, (Outcome, Facts)>);
+
 /// What an attempt was given in millionths, what it had cost before, and from when to when it had it.
 #[derive(Clone, Copy, Debug)]
 pub struct BookedGrant {
@@ -92,7 +95,7 @@ pub struct Entry {
     pub continued: u32,
     pub is_continued: bool,
     /// The tree and the proof it was done with when a person continued it.
-    pub stood: Option<(Option<String>, BTreeMap<Step, (Outcome, Facts)>)>,
+    pub stood: Option<StoodResult>,
     /// The turn of a person has failed, and it is done as before.
     pub stands: bool,
     /// A person had one of its steps done again in this iteration.
