@@ -44,7 +44,8 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
-pub(crate) use left_session::{keep_left, session_files_of};
+pub use left_session::keep_left;
+pub(crate) use left_session::session_files_of;
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
