@@ -80,7 +80,7 @@ pub struct Entry {
     pub waited_ms: u64,
     pub attempts: u32,
     /// What this round has shown.
-    pub proof: BTreeMap<Step, (Outcome, Facts)>,
+    pub proof: StepProof,
     pub waived: BTreeSet<Step>,
     pub tree: Option<String>,
     pub overruled: u32,
@@ -103,6 +103,9 @@ pub struct Entry {
     /// What was on the run branch when the whole was last validated.
     pub validated: usize,
 }
+
+/// What each step has shown.
+pub type StepProof = BTreeMap<Step, (Outcome, Facts)>;
 
 /// What kind of task it is, by what has to be done in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
