@@ -29,6 +29,8 @@ const SLOW: &[&str] = &[
     "flood",
     "goal_real",
     "hostile",
+    "disk_fault",
+    "git_fault",
     "machine_fault",
     "plan_scale",
     "quota",

@@ -222,8 +222,8 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 22: `repo.base_branch` is `--upload-pack=x`, which git does not accept",
         ),
         (
-            "notify: { webhook: ftp://x }\n",
-            "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
+            "notify: { webhook: ftp://u:p@x/k3y }\n",
+            "line 2, column 20: `notify.webhook` is `ftp://…@x/…`; write `https://…`",
         ),
         (
             "builder: { mode: openai_api, model: m }\n",

@@ -5,9 +5,9 @@ use crate::environment::{self, Variables};
 use crate::job::agent::{agent_of, find_program, mcp_servers};
 use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
+use crate::job::own_work::blocking;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
-use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
@@ -214,7 +214,8 @@ impl Job {
             }
             ran.exit = played.exit;
         }
-        let ending = talk.finish(ran.exit);
+        let began = ready.exec.began();
+        let ending = talk.finish(ran.exit, |session| self.session_usage(home, session, &began));
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.exit.timed_out = false;
