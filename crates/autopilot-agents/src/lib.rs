@@ -24,6 +24,7 @@ pub mod script;
 pub mod session_file;
 pub mod session_id;
 pub mod tail;
+pub mod telling;
 pub mod words;
 
 pub use agent::{Agent, AgentError, AgentSettings, OutputStream, listens};

@@ -11,6 +11,7 @@ use autopilot_testkit::faulty_git::FaultyGit;
 use autopilot_testkit::stage::{APPROVES, Ended, Stage};
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -358,4 +359,50 @@ fn a_branch_that_somebody_moved_elsewhere_stops_the_run_and_is_named() {
     assert_ne!(refused.code, 0, "{}", refused.said());
     assert!(refused.said().contains(&run), "{}", refused.said());
     assert_eq!(stage.git_in(&hub, &["rev-parse", &run]), other, "it is left as it is");
+}
+
+/// A reviewer that is gone when its turn comes waits for its program, and nobody pays for it.
+#[track_caller]
+fn waits_for_its_program(takes_away: &str) {
+    let stage = stage();
+    let (agent, shell) = (stage.folder().join("reviewer"), stage.folder().join("shell"));
+    std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
+    let answer = r#"{"verdict":"APPROVE","summary":"fine","issues":[]}"#;
+    let text = format!("#!{}\ncat >/dev/null\necho '{answer}'\n", shell.display());
+    fs::write(&agent, text).unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let here = stage.folder().display();
+    builds_and(&stage, &format!("cd {here} && {takes_away}; cd - >/dev/null"));
+    stage.write(
+        ".autopilot/config.yml",
+        &format!(
+            "repo: {{ base_branch: main }}\nbuilder: {{ mode: script, script: agents.yml }}\n\
+             reviewer: {{ mode: command, command: '{}' }}\nplanner: {{ mode: script, script: \
+             agents.yml }}\ncommands: {{ tests: sh test.sh }}\nsandbox: {{ mode: off }}\nuat: {{ \
+             generate: auto }}\n",
+            agent.display()
+        ),
+    );
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("the reviewer is missed", |stage| {
+        stage.texts_of("logs/controller.log").contains("not installed")
+    });
+    for name in ["reviewer", "shell"] {
+        let away = stage.folder().join(format!("{name}.away"));
+        if away.symlink_metadata().is_ok() {
+            fs::rename(away, stage.folder().join(name)).unwrap();
+        }
+    }
+    let ended = run.wait();
+    assert_eq!(fault(&stage, &ended), None);
+}
+
+#[test]
+fn an_agent_whose_program_is_gone_for_a_moment_is_waited_for() {
+    waits_for_its_program("mv reviewer reviewer.away");
+}
+
+#[test]
+fn an_agent_whose_interpreter_is_gone_for_a_moment_is_waited_for() {
+    waits_for_its_program("mv shell shell.away");
 }

@@ -1,6 +1,6 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
-use super::asking::AskedQuestion;
+use super::asking::{AskedQuestion, Unanswered, no_report};
 use super::conflict;
 use super::opening::{build_facts, work_status};
 use super::own_work::blocking;
@@ -8,6 +8,7 @@ use super::skill::Kit;
 use super::violation::violation;
 use super::workshop::{Bench, For, Workshop, seconds_now};
 use super::{Done, Job, JobError};
+use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
@@ -15,7 +16,7 @@ use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules, doub
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
-use autopilot_core::prompt::{self, Build, ContinuedWork, FailedChecks, Fix};
+use autopilot_core::prompt::{self, Build, BuildRules, ContinuedWork, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
@@ -42,7 +43,7 @@ impl Job {
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit)?;
         let asked = self.ask_builder(&choice, &spec, &bench, &start, &kit).await;
-        let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
+        let is_done = asked.as_ref().is_ok_and(AskedQuestion::ended_well);
         let captured = self.captured(&bench, &start, &spec, is_done).await;
         let AskedQuestion { mut facts, answer, .. } = asked?;
         let capture = captured?;
@@ -52,13 +53,19 @@ impl Job {
             format!("{files} conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
-        let summary = match answer {
-            Ok(summary) => summary,
+        let clean = match answer {
+            Ok(summary) => {
+                let file = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
+                let text = self.keep_answer(&mut facts, &summary, Some(&file))?;
+                serde_json::from_str(&text).unwrap_or(summary)
+            }
+            // The report is a claim that nobody believes; the work is there and is judged.
+            Err(Unanswered::Faulty { faults, .. }) => {
+                facts.notes.push(self.clean(&no_report(&faults)));
+                Summary::default()
+            }
             Err(unanswered) => return Ok((unanswered.outcome(), facts)),
         };
-        let file = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
-        let text = self.keep_answer(&mut facts, &summary, Some(&file))?;
-        let clean = serde_json::from_str(&text).unwrap_or(summary);
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));
@@ -176,11 +183,12 @@ impl Job {
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
         let status = self.repo_status(bench, start);
+        let rules = BuildRules::of(&self.context.config, spec);
         let build = Build {
             guidance: guidance.for_prompt(),
             last_review: review.as_deref(),
             validation: &validation.checks,
-            ..build_facts(spec, self.agent_config(), &known, &status)
+            ..build_facts(spec, self.agent_config(), &known, &status, &rules)
         };
         if self.want.step == Step::Build {
             return Ok(match since {

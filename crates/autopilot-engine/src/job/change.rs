@@ -5,9 +5,9 @@ use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
-    Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
 };
+use autopilot_core::prompt::BuildRules;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
 use std::sync::Arc;
@@ -52,18 +52,10 @@ impl Job {
     ) -> Result<Vec<Finding>, JobError> {
         let Context { workshop: Workshop { hub, .. }, border, .. } = &*self.context;
         let leaks = blocking(|| border.leaks_in_change(hub, &change.base_tree, &change.tree))?;
-        let config = &self.context.config;
-        let mut denied = config.safety.deny_paths.clone();
-        denied.extend(spec.deny_paths.iter().cloned());
-        let rules = GuardRules {
-            allowed_paths: &spec.allowed_paths,
-            deny_paths: &denied,
-            diff_line_cap: config.rounds.diff_line_cap,
-            forbid_todos: config.safety.forbid_todos,
-        };
+        let rules = BuildRules::of(&self.context.config, spec);
         let change_with_leaks =
             guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
-        let mut findings = guard::check(&change_with_leaks, &rules);
+        let mut findings = guard::check(&change_with_leaks, &rules.guards());
         findings.extend(self.touched_commands(change, spec));
         Ok(findings)
     }

@@ -4,11 +4,13 @@
 //! Builders and reviewers often run the same kind of agent. Settings that one of them writes must
 //! not affect the next, nor the agent that the user starts tomorrow.
 
+mod skill;
+
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::place::StatePaths;
-use autopilot_agents::Agent;
 use autopilot_agents::gateway::{self, GatewayWay};
+use autopilot_agents::{Access, Agent};
 use autopilot_host::agent_home::{self, COPY_BYTES_MAX, HomePlan, LoginFile, links, login};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -123,12 +125,16 @@ impl Job {
         agent: &Agent,
         variables: &mut Variables,
         session: Option<&str>,
+        access: Access,
     ) -> Result<Home, JobError> {
         if self.context.player.is_some() {
             return Ok(Home::default());
         }
         let dir = self.beside_scratch(HOME);
-        let home = planned(agent, variables, &dir);
+        let mut home = planned(agent, variables, &dir);
+        if access == Access::Read && vendor(agent) == Some(Vendor::Claude) {
+            self.add_base_skills(&mut home.plan)?;
+        }
         if home.plan.dir.as_os_str().is_empty() {
             for shared in &home.shared {
                 // A sandbox admits only existing paths; without it the agent reports what it

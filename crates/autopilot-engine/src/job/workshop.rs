@@ -8,10 +8,11 @@ use crate::ports::Ports;
 use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::evidence::SETUP;
 use autopilot_core::id::TaskId;
+use autopilot_core::instruction::is_instruction;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
-    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo,
+    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
@@ -114,6 +115,13 @@ impl Workshop {
     }
 }
 
+/// A slot for an agent that judges or plans.
+pub struct JudgeBench {
+    pub bench: Bench,
+    /// The files that are as at the run's base, because they tell agents what to do.
+    pub restored: Vec<String>,
+}
+
 impl Bench {
     /// Returns whether the slot's files differ from the commit.
     pub fn is_changed(&self) -> Result<bool, JobError> {
@@ -157,6 +165,26 @@ impl Job {
     ) -> Result<Bench, JobError> {
         let attempt = self.id_for_refs(self.want.id);
         self.bench_as(&attempt, purpose, (commit, base), self.began).await
+    }
+
+    /// A slot for an agent that judges or plans: a commit, with what agents are told in it as it was
+    /// at the run's base.
+    pub(super) async fn judge_bench(
+        &self,
+        commit: &Oid,
+        base: &Oid,
+    ) -> Result<JudgeBench, JobError> {
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let from = self.run_base()?;
+        // The same commit gets the same name whenever it is made.
+        let seen = blocking(|| overlaid(hub, (commit, &from), is_instruction, &repo.identity, 0))?;
+        let bench = self.bench(For::Agent, &seen.commit, base).await?;
+        Ok(JudgeBench { bench, restored: seen.paths })
+    }
+
+    /// The commit that the run started from.
+    pub(super) fn run_base(&self) -> Result<Oid, JobError> {
+        Ok(Oid::parse(&self.run.base)?)
     }
 
     /// A slot with a commit; `attempt` names the refs to the work in it.

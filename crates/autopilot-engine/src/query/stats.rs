@@ -1,8 +1,10 @@
 //! Statistics over runs: how they ended, and the iterations, time and money of their tasks.
 
 mod figure;
+mod saving;
 
 pub use figure::{FigureSummary, Figures};
+pub use saving::{SavingFigures, Savings, SparedAttempts};
 
 use super::runs::begun_since;
 use super::{KnownRun, QueryError, RunArchive};
@@ -13,6 +15,7 @@ use autopilot_core::state::Task;
 use autopilot_core::step::Step;
 use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
+use saving::SavingReader;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -46,8 +49,10 @@ pub fn stats(
             continue;
         }
         records += run.last_seq;
-        sums.steps_of(archive, &run)?;
-        sums.add(&archive.tell(run)?);
+        let saved = sums.steps_of(archive, &run)?;
+        let known = archive.tell(run)?;
+        saved.add_to(&mut sums.savings, &known.state);
+        sums.add(&known);
     }
     Ok(sums)
 }
@@ -72,6 +77,7 @@ pub struct RunStats {
     /// The number of times that a builder continued its session.
     pub continued: usize,
     pub steps: BTreeMap<Step, StepShare>,
+    pub savings: Savings,
     pub oldest: Option<Time>,
     /// The number of runs that were too much to read.
     pub left_out: usize,
@@ -115,17 +121,23 @@ impl RunStats {
     }
 
     /// Counts attempts from the records, because the state forgets attempts that a retry replaced.
-    fn steps_of(&mut self, archive: &RunArchive, run: &JournalRun) -> Result<(), QueryError> {
+    fn steps_of(
+        &mut self,
+        archive: &RunArchive,
+        run: &JournalRun,
+    ) -> Result<SavingReader, QueryError> {
         let mut from = 1;
+        let mut saving = SavingReader::default();
         loop {
             let batch = archive.history.read(&run.id, from, READ_MAX)?;
             for record in &batch {
                 let record = store::decode(record)?;
                 from = record.seq + 1;
                 record.events.iter().for_each(|event| self.hear(event));
+                saving.hear(&record);
             }
             if batch.len() < READ_MAX {
-                return Ok(());
+                return Ok(saving);
             }
         }
     }
@@ -187,6 +199,7 @@ impl RunStats {
             duration_per_run: self.run_ms.summary(SECOND_MS),
             cost_usd_per_run: self.run_cost.summary(DOLLAR_MICROS),
             steps: self.shares().into_iter().map(share).collect(),
+            would_save: self.savings.figures(),
             runs_left_out: self.left_out,
             older_runs_exist: self.more_runs || self.left_out > 0,
         }
@@ -214,6 +227,8 @@ pub struct StatsFigures<'a> {
     pub cost_usd_per_run: Option<FigureSummary>,
     /// The attempts, time and share of each step, longest first.
     pub steps: Map<String, Value>,
+    /// What `loop.review_on_red: false` and `uat.generate: auto` would have saved.
+    pub would_save: SavingFigures,
     pub runs_left_out: usize,
     pub older_runs_exist: bool,
 }

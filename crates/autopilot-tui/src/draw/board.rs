@@ -366,7 +366,9 @@ fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
 fn failure(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let Some(failure) = &screen.failure else { return Vec::new() };
     let name = screen.name(failure.task);
-    let exit = failure.exit.map(|code| format!(", exit {code}")).unwrap_or_default();
+    // An agent that says no ends well.
+    let exit = failure.exit.filter(|code| *code != 0);
+    let exit = exit.map(|code| format!(", exit {code}")).unwrap_or_default();
     let mut lines = vec![heading("Last failure", width)];
     let text =
         format!("  {name}: {} in iteration {}{exit}: {}", failure.step, failure.round, failure.why);

@@ -6,8 +6,8 @@ use super::super::work::{self, adopt, machine};
 use super::step::{self, ContinueRequest};
 use crate::cli::{Global, Resume};
 use crate::exit::{CommandFailure, ExitKind};
-use crate::terminal::{self, lines};
-use autopilot_agents::{Access, AgentOutcome};
+use crate::terminal;
+use autopilot_agents::{Access, AgentOutcome, telling};
 use autopilot_core::config::{Config, Role};
 use autopilot_core::decide::SessionHindrance;
 use autopilot_core::event::Bill;
@@ -193,7 +193,7 @@ fn show(global: &Global, name: &str, sight: &Sight) {
             }
         }
         Sight::Agent(event) if !global.quiet => {
-            if let Some(text) = lines::in_words(event) {
+            if let Some(text) = telling::told(event) {
                 terminal::note(&format!("{name} | {text}"));
             }
         }
