@@ -4,6 +4,7 @@ use super::ground::{self, Ground};
 use super::{Done, answer, place};
 use crate::cli::{Gc, Global};
 use crate::exit::{CommandFailure, OrFailed};
+use crate::terminal;
 use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{job, kept, workspace};
