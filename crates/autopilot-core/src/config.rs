@@ -34,7 +34,7 @@ pub use agent_settings::{
 };
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
-pub use price::Price;
+pub use price::{MoneyCheck, Price, UsageReport};
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -351,6 +351,12 @@ pub struct Budget {
 pub struct SandboxConfig {
     pub mode: SandboxMode,
     pub write: Vec<String>,
+    /// Sockets of other programs that agents and commands may connect to.
+    #[serde(default)]
+    pub sockets: Vec<String>,
+    /// The network of the commands that prove a change. Agents need theirs.
+    #[serde(default)]
+    pub network: SandboxNetwork,
 }
 
 rows! {
@@ -364,6 +370,17 @@ SandboxMode -> &'static str {
     Off: "off",
 }}
 
+rows! {
+/// The network that a sandbox gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+SandboxNetwork -> &'static str {
+    #[default]
+    Open: "open",
+    /// Only a loopback interface of its own.
+    Off: "off",
+}}
+
 /// The worktrees in which tasks are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktrees {
@@ -371,6 +388,22 @@ pub struct Worktrees {
     pub copy: Vec<String>,
     pub setup: Option<String>,
     pub ports: u32,
+    /// The most bytes of new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_bytes_max")]
+    pub bytes_max: u64,
+    /// The most new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_files_max")]
+    pub files_max: u64,
+}
+
+/// The default of `worktrees.bytes_max`.
+pub(crate) fn worktree_bytes_max() -> u64 {
+    2 << 30
+}
+
+/// The default of `worktrees.files_max`.
+pub(crate) fn worktree_files_max() -> u64 {
+    200_000
 }
 
 rows! {

@@ -1,5 +1,6 @@
 //! Stories of runs towards a goal in which a person continues a step.
 
+use crate::decide::MoneyGone;
 use crate::decide::refusal::{Hindrance, refusal};
 use crate::decide::tests::{RuleStory, bringing, words};
 use crate::event::{Facts, Failure, Halt, HaltWhy, HoldWhy, Outcome, TaskEnd};
@@ -201,7 +202,12 @@ fn neither_money_nor_rounds_are_given_twice() {
     let limits = story.state.run.limits.clone();
     let poor = Limits { usd_per_task_max: Some(Micros(9)), ..limits.clone() };
     story.ask(Ask::Limit(Box::new(poor)));
-    let money = Hindrance::Money { spent: Micros(9), max: Micros(9) };
+    let money = Hindrance::Money(MoneyGone {
+        told: Micros(9),
+        estimated: Micros(0),
+        max: Micros(9),
+        is_of_task: true,
+    });
     assert_eq!(hindrance(&story, "one"), Some(money));
     assert!(!story.continues("one", "x"));
     let old = Limits { rounds_lifetime_max: 1, ..limits };

@@ -3,8 +3,10 @@
 use super::super::gc;
 use super::super::past;
 use super::finding::DoctorFinding;
+use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
+use autopilot_host::exec::Supervisor;
 use autopilot_host::git::{GitCommand, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
 use autopilot_journal::check;
@@ -45,7 +47,7 @@ fn is_new_enough(line: &str) -> bool {
 /// Checks what the sandbox can enforce here.
 pub fn sandbox() -> DoctorFinding {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let probe = sandbox::probe(&path);
+    let probe = sandbox::probe(&path, &Supervisor::default());
     if probe.landlock_abi.is_none() && probe.bwrap.is_none() {
         let text = format!(
             "{}; agents run unconfined: use a kernel with Landlock (5.13 or newer) or install bubblewrap",
@@ -53,8 +55,10 @@ pub fn sandbox() -> DoctorFinding {
         );
         return DoctorFinding::warning("sandbox", text);
     }
-    let told: Vec<String> = [probe.sentence()].into_iter().chain(probe.gap()).collect();
-    DoctorFinding::ok("sandbox", told.join(". "))
+    match probe.gap() {
+        Some(gap) => DoctorFinding::warning("sandbox", format!("{}. {gap}", probe.sentence())),
+        None => DoctorFinding::ok("sandbox", probe.sentence()),
+    }
 }
 
 /// Checks disk, file descriptors and memory; `beside` is on the repository's disk.
@@ -86,7 +90,7 @@ fn disk(path: &std::path::Path) -> DoctorFinding {
         }
     };
     let inodes = room.inodes_free.map(|free| format!(", {free} inodes")).unwrap_or_default();
-    let text = format!("{}{inodes} free at {}", gc::size(room.bytes_free), path.display());
+    let text = format!("{}{inodes} free at {}", size(room.bytes_free), path.display());
     let is_short =
         room.bytes_free < DISK_BYTES_MIN || room.inodes_free.is_some_and(|free| free < INODES_MIN);
     let short = format!("only {text}; free some, or see `autopilot gc --dry-run`");
@@ -103,7 +107,7 @@ fn descriptors() -> Option<DoctorFinding> {
 }
 
 fn memory(found: room::Memory) -> DoctorFinding {
-    let (free, all) = (gc::size(found.bytes_available), gc::size(found.bytes_total));
+    let (free, all) = (size(found.bytes_available), size(found.bytes_total));
     let text = format!("{free} of {all} available");
     let short = format!("only {text}; builds of agents may be killed");
     DoctorFinding::either("memory", found.bytes_available < MEMORY_BYTES_MIN, short, text)
@@ -114,7 +118,7 @@ pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
     if place.state.as_str().is_empty() || !place.state.is_dir() {
         return vec![DoctorFinding::ok("state", "none yet; the first run makes it")];
     }
-    let used = gc::size(gc::used(place));
+    let used = size(gc::used(place));
     let mut findings = vec![DoctorFinding::ok("state", format!("{} ({used})", place.state))];
     let journal = place.journal();
     if journal.exists() {
