@@ -47,7 +47,8 @@ pub use artifact::{
 pub use billing::{Billing, PriceList};
 pub use error::JobError;
 pub(crate) use home::put_back_left;
-pub(crate) use left_session::{keep_left, session_files_of};
+pub use left_session::keep_left;
+pub(crate) use left_session::session_files_of;
 pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};

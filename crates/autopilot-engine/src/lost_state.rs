@@ -3,6 +3,7 @@
 use crate::place::StatePaths;
 use autopilot_host::checkout;
 use autopilot_host::git::{StateEnv, state, state_root};
+use autopilot_journal::log_mark;
 use camino::Utf8PathBuf;
 
 /// A part of the state that was there once and is gone.
@@ -40,8 +41,9 @@ impl LostState {
         if path.with_extension("db.rebuilt").exists() {
             return Some(LostState::HalfRecovered { path });
         }
-        // The journal is made before the hub, and removed by nobody.
-        place.state.join("hub.git").exists().then_some(LostState::Journal { path })
+        // The journal is made before the hub, and removed by nobody; its mark outlives it too.
+        let traces = [place.state.join("hub.git"), log_mark::path_of(&path)];
+        traces.iter().any(|trace| trace.exists()).then_some(LostState::Journal { path })
     }
 
     /// What a person can do about it.

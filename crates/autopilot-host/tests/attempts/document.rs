@@ -33,7 +33,7 @@ fn with_table(text: &str) -> String {
 
 fn table() -> String {
     let mut text = String::from(
-        "| attempt | promised | root, namespaces | root, without | user, namespaces | user, without | without a jail | name |\n\
+        "| attempt | promised | root, namespaces | root, without | user, namespaces | user, without | without a jail | tested as |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for row in rows() {

@@ -15,7 +15,8 @@ use crate::table::{
     Alone, AttemptRow, Expected, Layer, Promise, TrialUser, UNWRITABLE, all, both, refused, row,
 };
 
-const OTHER_MOUNT: Expected = refused(Layer::ReadOnlyMount, Errno::EXDEV);
+/// A writable path is a mount of its own, and nothing is moved from one mount to another.
+const OTHER_MOUNT: Expected = refused(Layer::MountNamespace, Errno::EXDEV);
 const READ_ONLY: Expected = refused(Layer::ReadOnlyMount, Errno::EROFS);
 const LANDLOCK: Expected = refused(Layer::LandlockPath, Errno::EACCES);
 const UNTRACEABLE: Expected = refused(Layer::LandlockTrace, Errno::EACCES);
@@ -23,16 +24,26 @@ const UNSEEN: Expected = refused(Layer::PidNamespace, Errno::ENOENT);
 
 pub const ROWS: &[AttemptRow] = &[
     row("file-write", "write to a file of the user's", write, UNWRITABLE),
-    row("file-truncate", "truncate it", truncate, UNWRITABLE),
-    row("file-create", "create a file beside it", create, UNWRITABLE),
-    row("file-unlink", "remove it", unlink, UNWRITABLE),
-    row("file-rename", "rename it", rename, UNWRITABLE),
-    row("file-steal", "move it into the worktree", steal, both(OTHER_MOUNT, LANDLOCK)),
-    row("file-exchange", "swap it with a file of one's own", exchange, both(OTHER_MOUNT, LANDLOCK)),
+    row("file-truncate", "truncate a file of the user's", truncate, UNWRITABLE),
+    row("file-create", "create a file in a directory of the user's", create, UNWRITABLE),
+    row("file-unlink", "remove a file of the user's", unlink, UNWRITABLE),
+    row("file-rename", "rename a file of the user's", rename, UNWRITABLE),
+    row(
+        "file-steal",
+        "move a file of the user's into the worktree",
+        steal,
+        both(OTHER_MOUNT, LANDLOCK),
+    ),
+    row(
+        "file-exchange",
+        "swap a file of the user's with one from the worktree",
+        exchange,
+        both(OTHER_MOUNT, LANDLOCK),
+    ),
     row("dir-create", "make a directory outside", make_dir, UNWRITABLE),
     row("dir-remove", "remove a directory outside", remove_dir, UNWRITABLE),
     row("fifo-create", "make a named pipe outside", make_fifo, UNWRITABLE),
-    row("link-out", "hard-link an own file to a name outside", link_out, UNWRITABLE),
+    row("link-out", "hard-link a file of the worktree to a name outside", link_out, UNWRITABLE),
     row(
         "link-in",
         "hard-link a file from outside into the worktree and write to it",
@@ -56,47 +67,62 @@ pub const ROWS: &[AttemptRow] = &[
     .promise(Promise::WithNamespaces),
     row(
         "file-chown",
-        "change its owner or group",
+        "change the owner or group of a file outside",
         chown,
         [READ_ONLY, refused(Layer::NoCapability, Errno::EPERM), READ_ONLY, Expected::Through],
     )
     .promise(Promise::WithNamespaces),
-    row("file-utimes", "change its times", utimes, both(READ_ONLY, Expected::Through))
-        .promise(Promise::WithNamespaces),
-    row("file-xattr", "set an extended attribute on it", xattr, both(READ_ONLY, Expected::Through))
-        .promise(Promise::WithNamespaces),
-    row("file-acl", "set an access control list on it", acl, both(READ_ONLY, Expected::Through))
-        .promise(Promise::WithNamespaces),
+    row(
+        "file-utimes",
+        "change the times of a file outside",
+        utimes,
+        both(READ_ONLY, Expected::Through),
+    )
+    .promise(Promise::WithNamespaces),
+    row(
+        "file-xattr",
+        "set an extended attribute on a file outside",
+        xattr,
+        both(READ_ONLY, Expected::Through),
+    )
+    .promise(Promise::WithNamespaces),
+    row(
+        "file-acl",
+        "set an access control list on a file outside",
+        acl,
+        both(READ_ONLY, Expected::Through),
+    )
+    .promise(Promise::WithNamespaces),
     row(
         "file-flags",
-        "set a flag of it (`chattr +d`)",
+        "set a flag of a file outside (`chattr +d`)",
         nodump,
         both(READ_ONLY, refused(Layer::Seccomp, Errno::EPERM)),
     ),
     row(
         "file-immutable",
-        "make it immutable (`chattr +i`)",
+        "make a file outside immutable (`chattr +i`)",
         immutable,
         both(READ_ONLY, refused(Layer::Seccomp, Errno::EPERM)),
     )
     .of_root(),
-    row("proc-self-root", "write to it by `/proc/self/root`", self_root, UNWRITABLE),
+    row("proc-self-root", "write to a file outside by `/proc/self/root`", self_root, UNWRITABLE),
     row(
         "proc-1-root",
-        "write to it by `/proc/1/root`",
+        "write to a file outside by `/proc/1/root`",
         init_root,
         [UNTRACEABLE, UNTRACEABLE, UNTRACEABLE, refused(Layer::Kernel, Errno::EACCES)],
     )
     .alone(Alone::Varies, Alone::Fails),
     row(
         "proc-controller-root",
-        "write to it by the controller's `/proc/N/root`",
+        "write to a file outside by the controller's `/proc/N/root`",
         controller_root,
         both(UNSEEN, UNTRACEABLE),
     ),
     row(
         "proc-controller-cwd",
-        "write to it by the controller's `/proc/N/cwd`",
+        "write to a file outside by the controller's `/proc/N/cwd`",
         controller_cwd,
         both(UNSEEN, UNTRACEABLE),
     ),
@@ -108,7 +134,7 @@ pub const ROWS: &[AttemptRow] = &[
     ),
     row(
         "open-by-handle",
-        "open it by a file handle, past all directories",
+        "open a file outside by its handle, past all directories",
         by_handle,
         both(refused(Layer::Seccomp, Errno::EPERM), refused(Layer::Seccomp, Errno::EPERM)),
     )

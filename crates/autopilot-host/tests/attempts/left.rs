@@ -40,7 +40,7 @@ pub const ROWS: &[AttemptRow] = &[
     ),
     row(
         "dev-shm-read",
-        "read it",
+        "read shared memory of the user's in `/dev/shm`",
         read_shm,
         both(refused(Layer::MountNamespace, Errno::ENOENT), Expected::Through),
     )

@@ -21,7 +21,7 @@ pub const ROWS: &[AttemptRow] = &[
     .promise(Promise::No),
     row(
         "network-gate",
-        "reach it as a gate with `sandbox.network: off`",
+        "reach the network as a gate with `sandbox.network: off`",
         reach,
         both(refused(Layer::NetworkNamespace, Errno::ECONNREFUSED), Expected::Through),
     )

@@ -25,14 +25,14 @@ pub const ROWS: &[AttemptRow] = &[
     ),
     row(
         "tgkill-controller",
-        "send a thread of it a signal (`tgkill`)",
+        "send a thread of the controller a signal (`tgkill`)",
         tgkill_controller,
         both(UNSEEN, SCOPE),
     ),
     row("kill-stranger", "kill another program of the user's", kill_stranger, both(UNSEEN, SCOPE)),
     row(
         "pidfd-stranger",
-        "kill it by a descriptor (`pidfd_send_signal`)",
+        "kill another program by a descriptor (`pidfd_send_signal`)",
         pidfd_stranger,
         both(UNSEEN, SCOPE),
     ),
@@ -56,14 +56,16 @@ pub const ROWS: &[AttemptRow] = &[
         trace_controller,
         both(UNSEEN, FILTER),
     )
-    .inside(),
+    .inside()
+    .alone(Alone::Works, Alone::Varies),
     row(
         "trace-stranger",
         "trace another program of the user's",
         trace_stranger,
         both(UNSEEN, FILTER),
     )
-    .inside(),
+    .inside()
+    .alone(Alone::Works, Alone::Varies),
     row(
         "trace-init",
         "trace process 1, or the jail's init",
@@ -78,8 +80,15 @@ pub const ROWS: &[AttemptRow] = &[
         memory_read,
         both(UNSEEN, FILTER),
     )
-    .inside(),
-    row("memory-write", "write to it (`process_vm_writev`)", memory_write, both(UNSEEN, FILTER)),
+    .inside()
+    .alone(Alone::Works, Alone::Varies),
+    row(
+        "memory-write",
+        "write to the controller's memory (`process_vm_writev`)",
+        memory_write,
+        both(UNSEEN, FILTER),
+    )
+    .alone(Alone::Works, Alone::Varies),
     row(
         "process-list",
         "see which programs the user runs",
@@ -88,24 +97,31 @@ pub const ROWS: &[AttemptRow] = &[
     )
     .promise(Promise::WithNamespaces)
     .inside(),
-    row("memory-file", "read it by `/proc/N/mem`", memory_file, both(NO_FILE, UNTRACEABLE))
-        .inside(),
+    row(
+        "memory-file",
+        "read the controller's memory by `/proc/N/mem`",
+        memory_file,
+        both(NO_FILE, UNTRACEABLE),
+    )
+    .inside()
+    .alone(Alone::Works, Alone::Varies),
     row(
         "environment",
-        "read its environment (`/proc/N/environ`)",
+        "read the controller's environment (`/proc/N/environ`)",
         environment,
         [NO_FILE, refused(Layer::NoCapability, Errno::EACCES), NO_FILE, UNTRACEABLE],
     )
     .inside(),
     row(
         "pidfd-getfd",
-        "take a descriptor of it (`pidfd_getfd`)",
+        "take a descriptor of the controller (`pidfd_getfd`)",
         take_descriptor,
         both(UNSEEN, refused(Layer::LandlockTrace, Errno::EPERM)),
-    ),
+    )
+    .alone(Alone::Works, Alone::Varies),
     row(
         "limit-controller",
-        "end it by a limit (`prlimit` of `RLIMIT_CPU`)",
+        "end the controller by a limit (`prlimit` of `RLIMIT_CPU`)",
         limit_controller,
         FILTERED,
     ),
@@ -123,11 +139,21 @@ pub const ROWS: &[AttemptRow] = &[
         affinity,
         both(UNSEEN, FILTER),
     ),
-    row("ioprio-stranger", "change its priority at the disk", io_priority, both(UNSEEN, FILTER)),
-    row("scheduler-stranger", "change its way of being scheduled", scheduler, both(UNSEEN, FILTER)),
+    row(
+        "ioprio-stranger",
+        "change another program's priority at the disk",
+        io_priority,
+        both(UNSEEN, FILTER),
+    ),
+    row(
+        "scheduler-stranger",
+        "change another program's way of being scheduled",
+        scheduler,
+        both(UNSEEN, FILTER),
+    ),
     row(
         "oom-controller",
-        "make it the first to die when memory runs out",
+        "make the controller the first to die when memory runs out",
         oom,
         both(NO_FILE, refused(Layer::LandlockPath, Errno::EACCES)),
     ),
@@ -243,17 +269,23 @@ fn limit_controller(scene: &Scene) -> Result<(), Errno> {
     sys!(libc::SYS_prlimit64, scene.controller, which, limit.as_ptr(), old).map(drop)
 }
 
+/// Returns how nice this process is.
+fn nice() -> Result<libc::c_long, Errno> {
+    // The kernel answers with twenty for a nice value of zero, so that no answer is an error.
+    Ok(20 - sys!(libc::SYS_getpriority, libc::PRIO_PROCESS, 0)?)
+}
+
 fn renice(scene: &Scene) -> Result<(), Errno> {
-    sys!(libc::SYS_setpriority, libc::PRIO_PROCESS, scene.stranger, 7).map(drop)
+    let nicer = nice()? + 1;
+    sys!(libc::SYS_setpriority, libc::PRIO_PROCESS, scene.stranger, nicer).map(drop)
 }
 
 /// The kernel tells of the last process that it could not renice, although it has reniced others.
 fn renice_all(_: &Scene) -> Result<(), Errno> {
-    const NICE: i32 = 1;
     let user = nix::unistd::getuid().as_raw();
-    let result = sys!(libc::SYS_setpriority, libc::PRIO_USER, user, NICE);
-    let own = 20 - sys!(libc::SYS_getpriority, libc::PRIO_PROCESS, 0)?;
-    if own == libc::c_long::from(NICE) { Ok(()) } else { result.map(drop) }
+    let nicer = nice()? + 1;
+    let result = sys!(libc::SYS_setpriority, libc::PRIO_USER, user, nicer);
+    if nice()? == nicer { Ok(()) } else { result.map(drop) }
 }
 
 fn affinity(scene: &Scene) -> Result<(), Errno> {

@@ -22,7 +22,12 @@ const fn masked(errno: Errno) -> [Expected; 4] {
 
 pub const ROWS: &[AttemptRow] = &[
     row("socket-abstract", "talk to an abstract socket (D-Bus, X11)", abstract_stream, SCOPE),
-    row("socket-abstract-datagram", "send a message to one", abstract_datagram, SCOPE),
+    row(
+        "socket-abstract-datagram",
+        "send a message to an abstract socket",
+        abstract_datagram,
+        SCOPE,
+    ),
     row(
         "socket-run",
         "talk to a service in `/run` (`docker.sock`, D-Bus)",
@@ -46,14 +51,14 @@ pub const ROWS: &[AttemptRow] = &[
     .promise(Promise::WithNamespaces),
     row(
         "socket-relative",
-        "talk to one there that named its socket by a relative path",
+        "talk to a service in the home that named its socket by a relative path",
         relative,
         all(Expected::Through),
     )
     .promise(Promise::No),
     row(
         "socket-late",
-        "talk to one there that was started later than the attempt",
+        "talk to a service in the home that was started later than the attempt",
         late,
         all(Expected::Through),
     )

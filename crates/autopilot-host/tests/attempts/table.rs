@@ -132,7 +132,7 @@ pub enum Layer {
     NoNewPrivileges,
     NothingInherited,
     Supervisor,
-    /// Not the jail: the kernel refuses it to this user in any case.
+    /// Not the jail: the kernel refuses it to a user who is not root.
     Kernel,
 }
 
@@ -154,7 +154,7 @@ impl Layer {
             Layer::NoNewPrivileges => "no_new_privs",
             Layer::NothingInherited => "nothing inherited",
             Layer::Supervisor => "supervisor",
-            Layer::Kernel => "file permissions",
+            Layer::Kernel => "kernel's own rules",
         }
     }
 
@@ -167,7 +167,7 @@ impl Layer {
             Layer::IpcNamespace => &[Errno::ENOENT],
             Layer::NetworkNamespace => &[Errno::ECONNREFUSED, Errno::ENETUNREACH],
             Layer::UserNamespace => &[Errno::EINVAL],
-            Layer::ReadOnlyMount => &[Errno::EROFS, Errno::EXDEV],
+            Layer::ReadOnlyMount => &[Errno::EROFS],
             Layer::Masked => &[Errno::ENOENT, Errno::ECONNREFUSED],
             Layer::LandlockPath => &[Errno::EACCES, Errno::EXDEV],
             Layer::LandlockScope => &[Errno::EPERM],

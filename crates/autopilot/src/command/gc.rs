@@ -4,9 +4,10 @@ use super::ground::{self, Ground};
 use super::{Done, answer, place};
 use crate::cli::{Gc, Global};
 use crate::exit::{CommandFailure, OrFailed};
+use crate::terminal;
 use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::{kept, workspace};
+use autopilot_engine::{job, kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::salvage::{self, DropRule};
 use autopilot_host::git::{OVERSIZE, Slots};
@@ -96,6 +97,8 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     items.extend(sessions.iter().map(session));
     let mut rescued = Vec::new();
     if !args.dry_run {
+        // The session of a killed process is still in the home of its agent.
+        job::keep_left(&place, &mut terminal::note);
         kept::remember_removed(&place, &sessions)
             .or_failed("cannot record which sessions are removed")?;
         for item in &items {
