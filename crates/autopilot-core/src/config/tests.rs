@@ -125,16 +125,6 @@ fn every_step_has_a_timeout() {
 }
 
 #[test]
-fn off_is_a_word_and_not_a_boolean() {
-    let config = parsed(&format!("{MINIMAL}gates: {{ proof: off }}\nsandbox:\n  mode: off\n"));
-    assert_eq!((config.gates.proof, config.sandbox.mode), (ProofGate::Off, SandboxMode::Off));
-    assert_eq!(
-        faults("gates:\n  proof: false\n"),
-        "line 3, column 10: `gates.proof` is `false`; write one of off, red_green"
-    );
-}
-
-#[test]
 #[expect(clippy::too_many_lines, reason = "one table of texts")]
 fn faults_as_a_person_reads_them() {
     for (text, said) in [

@@ -440,7 +440,7 @@ impl ProcessTree {
         let mut fds = vec![PollFd::new(watch.signals.as_fd(), PollFlags::POLLIN)];
         fds.extend(child.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
         if let TreeRoot::Init(init) = &self.root {
-            fds.push(PollFd::new(init.fd().as_fd(), PollFlags::POLLIN));
+            fds.extend(init.fd().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
         }
         // While killing, a closed socket or a dead controller would make this a busy loop.
         if !matches!(self.phase, Phase::Killing { .. }) {

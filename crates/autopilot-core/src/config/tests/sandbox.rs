@@ -20,3 +20,13 @@ fn a_configuration_kept_before_there_were_sockets_is_still_read() {
     let config: SandboxConfig = serde_json::from_value(old).unwrap();
     assert_eq!((config.sockets, config.network), (vec![], SandboxNetwork::Open));
 }
+
+#[test]
+fn off_is_a_word_and_not_a_boolean() {
+    let config = parsed(&format!("{MINIMAL}gates: {{ proof: off }}\nsandbox:\n  mode: off\n"));
+    assert_eq!((config.gates.proof, config.sandbox.mode), (ProofGate::Off, SandboxMode::Off));
+    assert_eq!(
+        faults("gates:\n  proof: false\n"),
+        "line 3, column 10: `gates.proof` is `false`; write one of off, red_green"
+    );
+}

@@ -4,6 +4,7 @@
 //! program, collects every orphan, passes TERM and CONT on, and reports how the program ended. It
 //! ends when nobody is left; when it is killed, the kernel kills all the others with it.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -38,6 +39,7 @@ pub(super) struct JailInit {
     /// The number of the init, outside of its namespaces.
     pub pid: i32,
     socket: OwnedFd,
+    is_silent: Cell<bool>,
 }
 
 /// A report of an init to its supervisor.
@@ -90,7 +92,8 @@ pub(super) fn start(
         be_init(order, plan, stdio, &theirs, ids);
     }
     drop((theirs, stdio));
-    let init = JailInit { pid: i32::try_from(pid).unwrap_or(i32::MAX), socket: ours };
+    let pid = i32::try_from(pid).unwrap_or(i32::MAX);
+    let init = JailInit { pid, socket: ours, is_silent: Cell::new(false) };
     let agent = init.await_start()?;
     Ok((agent, init))
 }
@@ -141,9 +144,10 @@ impl JailInit {
         let _ = kill(Pid::from_raw(self.pid), signal);
     }
 
-    /// Returns the descriptor that becomes readable with the next report.
-    pub fn fd(&self) -> &OwnedFd {
-        &self.socket
+    /// Returns the descriptor that becomes readable with the next report; none when the init has
+    /// closed its end, which it does a while before it is gone.
+    pub fn fd(&self) -> Option<&OwnedFd> {
+        (!self.is_silent.get()).then_some(&self.socket)
     }
 
     fn end(&self, failure: LaunchFailure) -> LaunchFailure {
@@ -178,6 +182,7 @@ impl JailInit {
             break (message.bytes, sender);
         };
         if count == 0 {
+            self.is_silent.set(true);
             return Ok(None);
         }
         let report = serde_json::from_slice(&buffer[..count])?;
