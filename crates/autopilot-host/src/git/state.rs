@@ -96,7 +96,7 @@ pub fn belonging_to(common_dir: &Path, root: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|dir| {
             fs::read(dir.join("location"))
-                .is_ok_and(|location| PathBuf::from(OsString::from_vec(location)) == common_dir)
+                .is_ok_and(|location| location == common_dir.as_os_str().as_bytes())
         })
         .collect();
     found.sort();
