@@ -14,7 +14,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use money::{MoneyGone, money_gone, untold};
+pub use money::{MoneyGone, estimate, money_gone, untold};
 pub use refusal::{
     Deed, Hindrance, Refusal, RunStanding, SessionFacts, SessionHindrance, refusal, rehearse,
     session_hindrance,

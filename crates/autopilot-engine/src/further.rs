@@ -65,17 +65,19 @@ pub fn go_on(
     run_process::make_room(&place, &mut |_: &str| {})?;
     let lock = workspace::lock(&place, HOLDER)?;
     let mut journal = workspace::journal(&place)?;
-    let state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
+    let mut state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
     if !state.has_begun() {
         return Err(WorkspaceError::NoRun(wish.run).into());
     }
     run_process::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
+    run_process::collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    run_process::remove_homes(&place);
     let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub);
     // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
-    let ground = JobGround::new(place.clone(), config, workshop, machine, None)?;
+    let ground = JobGround::new(place.clone(), config, workshop, machine, None, &mut |_| {})?;
     let ended = EngineHost::new()?
         .block_on(async { turn(place, ground, journal, epoch, state, wish, &mut see).await });
     drop(lock);

@@ -32,6 +32,7 @@ mod talk;
 mod train;
 mod uat;
 mod until;
+mod usage;
 mod user_command;
 mod validate;
 mod workshop;
@@ -41,12 +42,14 @@ pub use artifact::{
     EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
     number_of,
 };
-pub use billing::Billing;
+pub use billing::{Billing, PriceList};
 pub use error::JobError;
 pub(crate) use home::put_back_left;
 pub(crate) use left_session::{keep_left, session_files_of};
+pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
+pub(crate) use usage::session_usage_in;
 pub use workshop::Workshop;
 
 use crate::begin::PlanBody;
@@ -240,7 +243,7 @@ impl Job {
             Err(error) => (fault::outcome(&error, &self.context.place), Facts::default()),
         };
         let (bill, total) = self.billing().owed();
-        self.context.purse.settle(self.want.id, bill.usd);
+        self.context.purse.settle(self.want.id, bill);
         facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
         // Best effort: the next boot removes leftovers.

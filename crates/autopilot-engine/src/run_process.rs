@@ -14,7 +14,7 @@ use branch::RunBranch;
 pub(crate) use choice::pinned;
 pub use choice::{nothing_to_resume, pinned_config};
 pub(crate) use ground::JobGround;
-pub(crate) use room::{make_room, sweep_leftovers};
+pub(crate) use room::{make_room, remove_homes, sweep_leftovers};
 
 use crate::arrears;
 use crate::begin::{self, RunRequest, Tasks};
@@ -37,6 +37,7 @@ use autopilot_core::state::State;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::RedactError;
+use autopilot_host::sandbox::SandboxError;
 use autopilot_journal::{Journal, SqliteJournal};
 use camino::Utf8PathBuf;
 use choice::ChosenRun;
@@ -83,6 +84,8 @@ pub enum RunProcessError {
     Loop(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Redaction(#[from] RedactError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }
 
 /// Facts about the machine that the caller passes to every job.
@@ -204,6 +207,7 @@ pub fn open(
     }
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    room::remove_homes(&place);
     let texts = match (prepared, intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts,
@@ -216,7 +220,7 @@ pub fn open(
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
     let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
     let journal = Box::new(journal);
-    let ground = JobGround::new(place.clone(), config, workshop, machine, player)?;
+    let ground = JobGround::new(place.clone(), config, workshop, machine, player, notice)?;
     let parts = ShellParts { place, run, epoch, state, journal, feed, known };
     Ok(OpenRun { parts, ground, branch, first, texts, lock })
 }
@@ -297,7 +301,7 @@ async fn watched(
 }
 
 /// Records the costs that were reported to the process before this one.
-fn collect_arrears(
+pub(crate) fn collect_arrears(
     journal: &mut SqliteJournal,
     epoch: u64,
     state: &mut State,

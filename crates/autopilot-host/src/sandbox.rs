@@ -1,34 +1,24 @@
 //! The sandbox of agents and commands: they read everything and write only where allowed.
 //!
-//! Landlock needs no privilege and no other program; bubblewrap adds a PID namespace. A sandbox
-//! that was asked for by name and cannot start is an error, never a silent run without it.
+//! The jail (see [`crate::jail`]) needs no privilege and no other program; bubblewrap is a sandbox of
+//! its own. One that was asked for by name and cannot start is an error, never a silent run without
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::exec::{self, Supervisor};
+use crate::jail::{JailNetwork, JailPlan, NamespaceProbe};
+
 /// The newest interface whose rights we name; older kernels enforce the part they know.
 const ABI_KNOWN: ABI = ABI::V6;
-
-/// Capabilities of root that look into or take over other processes or the kernel. With any of them
-/// an agent could read our environment, and with it every secret that was kept from its own.
-const CAPABILITIES_DROPPED: [libc::c_ulong; 9] = [
-    16, // SYS_MODULE
-    17, // SYS_RAWIO
-    19, // SYS_PTRACE
-    21, // SYS_ADMIN
-    22, // SYS_BOOT
-    34, // SYSLOG
-    38, // PERFMON
-    39, // BPF
-    40, // CHECKPOINT_RESTORE
-];
 
 /// First Landlock interface that keeps signals inside the sandbox.
 const ABI_SCOPES_SIGNALS: i32 = 6;
@@ -68,8 +58,8 @@ pub enum SandboxPlan {
     /// No sandbox.
     #[default]
     Off,
-    /// Landlock, with the paths that may be written.
-    Landlock { write: Vec<PathBuf> },
+    /// The jail: namespaces where the kernel gives them, Landlock, a filter of system calls.
+    Jail(JailPlan),
     /// Bubblewrap, with the paths that may be written.
     Bwrap { program: PathBuf, write: Vec<PathBuf> },
 }
@@ -79,6 +69,8 @@ pub enum SandboxPlan {
 pub struct Probe {
     /// The version of the kernel's Landlock interface, if it has one.
     pub landlock_abi: Option<i32>,
+    /// Whether the kernel gives the namespaces of which a whole jail is made.
+    pub namespaces: NamespaceProbe,
     /// A bubblewrap that was seen to start a program.
     pub bwrap: Option<PathBuf>,
 }
@@ -101,6 +93,9 @@ pub enum SandboxError {
     /// No bubblewrap was found that can start a program.
     #[error("sandbox mode `bwrap` is configured, but no working `bwrap` was found on PATH")]
     NoBwrap,
+    /// Only namespaces can take the network away.
+    #[error("`sandbox.network: off` is configured, but {why}")]
+    NoNetwork { why: String },
     /// The kernel refused the rules.
     #[error("cannot prepare the Landlock sandbox")]
     Rules { source: landlock::RulesetError },
@@ -112,9 +107,15 @@ pub enum SandboxError {
     NotEnforced,
 }
 
-/// Finds out what this machine offers. `path` is the PATH to find bubblewrap on.
-pub fn probe(path: &OsStr) -> Probe {
-    Probe { landlock_abi: landlock_abi(), bwrap: working_bwrap(path) }
+/// Finds out what this machine offers. `path` is the PATH to find bubblewrap on; `supervisor` makes
+/// a jail once, because only that proves that it can.
+pub fn probe(path: &OsStr, supervisor: &Supervisor) -> Probe {
+    let landlock_abi = landlock_abi();
+    let namespaces = match landlock_abi {
+        Some(_) => exec::probe_namespaces(path, supervisor),
+        None => NamespaceProbe::Refused { why: String::from("no Landlock in this kernel") },
+    };
+    Probe { landlock_abi, namespaces, bwrap: working_bwrap(path) }
 }
 
 impl Probe {
@@ -127,49 +128,76 @@ impl Probe {
     pub fn sentence(&self) -> String {
         let landlock = match self.landlock_abi {
             Some(abi) if self.scopes_signals() => format!("Landlock (interface {abi})"),
-            Some(abi) => format!("Landlock (interface {abi}, too old to keep signals inside)"),
+            Some(abi) => {
+                format!("Landlock (interface {abi}, too old to keep signals and sockets inside)")
+            }
             None => String::from("no Landlock in this kernel"),
+        };
+        let jail = match (&self.namespaces, self.landlock_abi) {
+            (NamespaceProbe::Given, Some(_)) => " and namespaces",
+            (NamespaceProbe::Refused { .. }, _) | (_, None) => "",
         };
         let bwrap = match &self.bwrap {
             Some(program) => format!("bubblewrap at `{}`", program.display()),
             None => String::from("no working bubblewrap on PATH"),
         };
-        format!("{landlock}; {bwrap}")
+        format!("{landlock}{jail}; {bwrap}")
     }
 
-    /// Returns what an agent under Landlock can still do to files it may not write: the kernel has
-    /// no rule for it, and a filter of system calls can't tell whose file it is.
+    /// Returns what the jail does not keep where the kernel refuses namespaces: for all this it has
+    /// no other rule.
     pub fn gap(&self) -> Option<String> {
         self.landlock_abi?;
-        let other = match &self.bwrap {
-            Some(_) => "`sandbox: { mode: bwrap }` protects those too",
-            None => "bubblewrap would protect those too",
-        };
-        Some(format!(
-            "Landlock protects contents and names of files, not their mode, owner and times: {other}"
-        ))
+        match &self.namespaces {
+            NamespaceProbe::Given => None,
+            NamespaceProbe::Refused { why } => Some(format!(
+                "This machine refuses namespaces ({why}), so agents and commands can still change \
+                 mode, owner, times and attributes of your files, connect to path sockets of other \
+                 programs (Docker, D-Bus), write to your terminals, and see all processes and \
+                 everybody's temporary files; worktrees are not hidden from each other, and \
+                 `sandbox.sockets` has nothing to restrict. Allow unprivileged user namespaces \
+                 (`sysctl kernel.unprivileged_userns_clone=1`, or \
+                 `kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu) to close this"
+            )),
+        }
     }
 
-    /// Chooses a plan. Paths that do not exist are left out, since no rule can name them.
+    /// Chooses a plan. Writable paths that do not exist are left out, since no rule can name them.
+    /// Of bubblewrap's plan only the writable paths are taken; it is a sandbox of its own.
     pub fn choose(
         &self,
         mode: HostSandboxMode,
-        write: &[PathBuf],
+        mut jail: JailPlan,
     ) -> Result<SandboxChoice, SandboxError> {
-        let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
+        jail.write.retain(|path| path.exists());
+        jail.namespaces = self.namespaces == NamespaceProbe::Given;
+        let network = jail.network;
         let landlock = self.landlock_abi.is_some();
         let plan = match (mode, &self.bwrap) {
             (HostSandboxMode::Off, _) => SandboxPlan::Off,
             (HostSandboxMode::Landlock | HostSandboxMode::Auto, _) if landlock => {
-                SandboxPlan::Landlock { write }
+                SandboxPlan::Jail(jail)
             }
             (HostSandboxMode::Landlock, _) => return Err(SandboxError::NoLandlock),
             (HostSandboxMode::Bwrap | HostSandboxMode::Auto, Some(program)) => {
-                SandboxPlan::Bwrap { program: program.clone(), write }
+                SandboxPlan::Bwrap { program: program.clone(), write: jail.write }
             }
             (HostSandboxMode::Bwrap, None) => return Err(SandboxError::NoBwrap),
             (HostSandboxMode::Auto, None) => SandboxPlan::Off,
         };
+        if network == JailNetwork::Off {
+            match (&plan, &self.namespaces) {
+                (SandboxPlan::Jail(_), NamespaceProbe::Given) => {}
+                (SandboxPlan::Jail(_), NamespaceProbe::Refused { why }) => {
+                    let why = format!("this machine refuses the namespaces it needs: {why}");
+                    return Err(SandboxError::NoNetwork { why });
+                }
+                (SandboxPlan::Off | SandboxPlan::Bwrap { .. }, _) => {
+                    let why = String::from("only the sandbox modes `auto` and `landlock` have it");
+                    return Err(SandboxError::NoNetwork { why });
+                }
+            }
+        }
         let notice = (mode == HostSandboxMode::Auto && plan == SandboxPlan::Off)
             .then(|| format!("agents run without a sandbox: {}", self.sentence()));
         Ok(SandboxChoice { plan, notice })
@@ -187,7 +215,7 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_write(ABI_KNOWN))
         .map_err(rules)?
-        .scope(Scope::Signal)
+        .scope(Scope::from_all(ABI_KNOWN))
         .map_err(rules)?
         .create()
         .map_err(rules)?;
@@ -200,19 +228,8 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
     Ok(ruleset)
 }
 
-/// Takes capabilities out of the bounding set, so that the program that is started has none of them
-/// even as root. Without privileges there is nothing to drop and the call is refused, which is as
-/// well.
-fn drop_capabilities() {
-    for capability in CAPABILITIES_DROPPED {
-        // SAFETY: a call without pointers.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
-    }
-}
-
 /// Puts the calling thread, and all it starts from now on, into the sandbox.
 pub fn enforce(ruleset: RulesetCreated) -> Result<(), SandboxError> {
-    drop_capabilities();
     let status = ruleset.restrict_self().map_err(|source| SandboxError::Rules { source })?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
@@ -259,7 +276,7 @@ fn landlock_abi() -> Option<i32> {
 /// Finds a bubblewrap and starts it once: many distributions ship it but forbid user namespaces, so
 /// only a start proves that it works.
 fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
-    let program = crate::exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
+    let program = exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
     let status = std::process::Command::new(&program)
         .args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--", "true"])
         .env_clear()
@@ -275,61 +292,89 @@ fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    const NOTHING: Probe = Probe { landlock_abi: None, bwrap: None };
+    const NOTHING: Probe =
+        Probe { landlock_abi: None, namespaces: NamespaceProbe::Given, bwrap: None };
 
     #[test]
     fn a_sandbox_asked_for_by_name_is_never_left_out() {
         assert!(matches!(
-            NOTHING.choose(HostSandboxMode::Landlock, &[]),
+            NOTHING.choose(HostSandboxMode::Landlock, JailPlan::default()),
             Err(SandboxError::NoLandlock)
         ));
-        assert!(matches!(NOTHING.choose(HostSandboxMode::Bwrap, &[]), Err(SandboxError::NoBwrap)));
+        assert!(matches!(
+            NOTHING.choose(HostSandboxMode::Bwrap, JailPlan::default()),
+            Err(SandboxError::NoBwrap)
+        ));
     }
 
     #[test]
     fn auto_takes_landlock_then_bubblewrap_then_none_with_a_notice() {
         let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
-        let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone() };
+        let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone(), ..NOTHING };
         assert!(matches!(
-            both.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
-            SandboxPlan::Landlock { .. }
+            both.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap().plan,
+            SandboxPlan::Jail(_)
         ));
-        let second = Probe { landlock_abi: None, bwrap };
+        let second = Probe { bwrap, ..NOTHING };
         assert!(matches!(
-            second.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
+            second.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap().plan,
             SandboxPlan::Bwrap { .. }
         ));
-        let none = NOTHING.choose(HostSandboxMode::Auto, &[]).unwrap();
+        let none = NOTHING.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap();
         assert_eq!(none.plan, SandboxPlan::Off);
         assert_eq!(
             none.notice.unwrap(),
             "agents run without a sandbox: no Landlock in this kernel; no working bubblewrap on PATH"
         );
-        assert_eq!(NOTHING.choose(HostSandboxMode::Off, &[]).unwrap().notice, None);
+        assert_eq!(NOTHING.choose(HostSandboxMode::Off, JailPlan::default()).unwrap().notice, None);
     }
 
     #[test]
     fn paths_that_do_not_exist_are_left_out() {
-        let probe = Probe { landlock_abi: Some(6), bwrap: None };
-        let wanted = [PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
-        let plan = probe.choose(HostSandboxMode::Landlock, &wanted).unwrap().plan;
-        assert_eq!(plan, SandboxPlan::Landlock { write: vec![PathBuf::from("/tmp")] });
+        let probe = Probe { landlock_abi: Some(6), ..NOTHING };
+        let write = vec![PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
+        let wanted = JailPlan { write, ..JailPlan::default() };
+        let plan = probe.choose(HostSandboxMode::Landlock, wanted).unwrap().plan;
+        let write = vec![PathBuf::from("/tmp")];
+        let kept = JailPlan { write, namespaces: true, ..JailPlan::default() };
+        assert_eq!(plan, SandboxPlan::Jail(kept));
     }
 
     #[test]
     fn an_old_kernel_is_told_apart() {
-        let old = Probe { landlock_abi: Some(3), bwrap: None };
+        let old = Probe { landlock_abi: Some(3), ..NOTHING };
         assert!(!old.scopes_signals());
-        assert!(old.sentence().contains("too old to keep signals inside"));
+        assert!(old.sentence().contains("too old to keep signals"));
     }
 
     #[test]
-    fn what_landlock_leaves_open_is_told_with_what_closes_it() {
+    fn what_is_not_kept_without_namespaces_is_told_with_the_reason() {
         assert_eq!(NOTHING.gap(), None);
-        let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
-        assert_eq!(Probe { landlock_abi: None, bwrap: bwrap.clone() }.gap(), None);
-        let told = Probe { landlock_abi: Some(6), bwrap }.gap().unwrap();
-        assert!(told.contains("mode, owner and times") && told.contains("mode: bwrap"), "{told}");
+        let whole = Probe { landlock_abi: Some(6), ..NOTHING };
+        assert_eq!(whole.gap(), None);
+        assert!(whole.sentence().starts_with("Landlock (interface 6) and namespaces;"));
+        let namespaces = NamespaceProbe::Refused { why: String::from("EPERM") };
+        let told = Probe { namespaces, ..whole }.gap().unwrap();
+        for part in ["(EPERM)", "mode, owner, times", "Docker", "terminals", "userns"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_taken_away_is_an_error() {
+        let off = JailPlan { network: JailNetwork::Off, ..JailPlan::default() };
+        let whole = Probe { landlock_abi: Some(6), ..NOTHING };
+        assert!(whole.choose(HostSandboxMode::Auto, off.clone()).is_ok());
+        let namespaces = NamespaceProbe::Refused { why: String::from("EPERM") };
+        let fallback = Probe { namespaces, ..whole.clone() };
+        for (probe, mode) in [
+            (&fallback, HostSandboxMode::Auto),
+            (&whole, HostSandboxMode::Off),
+            (&NOTHING, HostSandboxMode::Auto),
+        ] {
+            let refused = probe.choose(mode, off.clone());
+            assert!(matches!(refused, Err(SandboxError::NoNetwork { .. })), "{refused:?}");
+        }
     }
 
     #[test]

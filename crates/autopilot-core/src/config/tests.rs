@@ -133,6 +133,25 @@ fn off_is_a_word_and_not_a_boolean() {
 }
 
 #[test]
+fn the_sandbox_lets_through_what_is_named_and_nothing_else() {
+    let config = parsed(MINIMAL);
+    assert_eq!((config.sandbox.sockets, config.sandbox.network), (vec![], SandboxNetwork::Open));
+    let text = "sandbox: { sockets: [/run/docker.sock], network: off }\n";
+    let config = parsed(&format!("{MINIMAL}{text}"));
+    assert_eq!(config.sandbox.sockets, ["/run/docker.sock"]);
+    assert_eq!(config.sandbox.network, SandboxNetwork::Off);
+    assert!(faults("sandbox:\n  sockets: [docker.sock]\n").contains("as an absolute path"));
+    assert!(faults("sandbox:\n  network: closed\n").contains("write one of open, off"));
+}
+
+#[test]
+fn a_configuration_kept_before_there_were_sockets_is_still_read() {
+    let old = serde_json::json!({ "mode": "auto", "write": ["/dev/shm"] });
+    let config: SandboxConfig = serde_json::from_value(old).unwrap();
+    assert_eq!((config.sockets, config.network), (vec![], SandboxNetwork::Open));
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "one table of texts")]
 fn faults_as_a_person_reads_them() {
     for (text, said) in [
@@ -222,8 +241,8 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 22: `repo.base_branch` is `--upload-pack=x`, which git does not accept",
         ),
         (
-            "notify: { webhook: ftp://x }\n",
-            "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
+            "notify: { webhook: ftp://u:p@x/k3y }\n",
+            "line 2, column 20: `notify.webhook` is `ftp://…@x/…`; write `https://…`",
         ),
         (
             "builder: { mode: openai_api, model: m }\n",

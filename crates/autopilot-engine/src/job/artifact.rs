@@ -96,6 +96,11 @@ pub struct WorktreeChange {
 }
 
 impl ExecRecorder {
+    /// The time at which the question was asked, in RFC 3339.
+    pub fn began(&self) -> String {
+        self.began.to_string()
+    }
+
     /// Appends an event to `events.jsonl`.
     pub fn event(&self, event: &AgentEvent) {
         let Ok(line) = serde_json::to_string(event) else { return };
@@ -183,7 +188,7 @@ impl Job {
         if let Some((ending, ran)) = ended {
             let now = jiff::Timestamp::now();
             let ms = now.as_millisecond().saturating_sub(exec.began.as_millisecond());
-            let usage = ending.usage.map(|usage| usage.of_run(None));
+            let usage = ending.usage.as_ref().map(|usage| usage.of_run(None));
             said.session = ending.session.clone().or(said.session);
             said.ended_at = Some(now.to_string());
             said.duration_ms = u64::try_from(ms).ok();

@@ -36,6 +36,9 @@ const CLAUDE: &[&str] = &[
 const SHARED: &[&str] = &["skills", "plugins"];
 /// Files that agents write in their homes when they start.
 const ITS_OWN: &[&str] = &["store", ".system"];
+/// The folders of sessions in the homes of Claude Code and Codex.
+pub(super) const CLAUDE_SESSIONS: &str = "projects";
+pub(super) const CODEX_SESSIONS: &str = "sessions";
 const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
 
 /// Agents whose directories are known.
@@ -222,7 +225,7 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
             let plan = HomePlan { dir: dir.into(), links, logins, ..HomePlan::default() };
-            home_with(plan, "sessions")
+            home_with(plan, CODEX_SESSIONS)
         }
         Some(Vendor::Xdg(name)) => xdg_home(name, variables, &user.unwrap_or_default(), dir),
     }
@@ -246,7 +249,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
     let files = copied.into_iter().filter_map(copy).collect();
     let logins = logins_of(from, "", &[".credentials.json"], own_login);
     let plan = HomePlan { dir: dir.into(), links, files, logins, ..HomePlan::default() };
-    home_with(plan, "projects")
+    home_with(plan, CLAUDE_SESSIONS)
 }
 
 /// The home of an agent that keeps everything in one directory, and its sessions in `sessions`.

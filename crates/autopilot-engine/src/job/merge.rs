@@ -154,11 +154,10 @@ impl MergeWork<'_> {
         let MergeWork { of, workshop, border, .. } = self;
         let branch = task_branch(&of.task);
         let known = std::slice::from_ref(&of.base);
-        let passed = blocking(|| match border.pass(&workshop.hub, commit, known, &branch) {
+        blocking(|| match border.pass(&workshop.hub, commit, known, &branch) {
             Err(GitError::Withheld { why, .. }) => Ok(Some(why)),
             other => other.map(|()| None),
-        });
-        passed
+        })
     }
 
     fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {

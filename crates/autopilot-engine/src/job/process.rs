@@ -1,15 +1,16 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
-use super::{Job, JobError};
+use super::{Context, Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
 use autopilot_agents::{ExitFacts, OutputStream};
-use autopilot_core::config::SandboxMode;
+use autopilot_core::config::{SandboxMode, SandboxNetwork};
 use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
+use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
 use autopilot_host::output::{self, OutputSource, tail};
-use autopilot_host::sandbox;
+use autopilot_host::sandbox::{self, SandboxChoice, SandboxError};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
@@ -164,11 +165,13 @@ impl Job {
                 env.insert(name.to_owned(), cache.to_string());
                 write.push(cache);
             }
+            for (name, value) in jail::variables() {
+                env.entry((*name).to_owned()).or_insert((*value).to_owned());
+            }
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
-        let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let choice = self.context.sandbox.choose(mode, &write)?;
+        let choice = self.context.sandbox_for(self.jail(write, scratch))?;
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -189,6 +192,23 @@ impl Job {
             },
             ..Launch::new(program.program.as_str(), program.dir.as_std_path())
         })
+    }
+
+    /// The jail of this job's programs.
+    fn jail(&self, write: Vec<PathBuf>, scratch: &Utf8Path) -> JailPlan {
+        let config = &self.context.config.sandbox;
+        let is_agent = self.want.step.row().role.is_some();
+        JailPlan {
+            write,
+            show: vec![
+                self.context.place.root.clone().into_std_path_buf(),
+                self.context.own.clone().into_std_path_buf(),
+            ],
+            sockets: config.sockets.iter().map(PathBuf::from).collect(),
+            network: if is_agent { JailNetwork::Open } else { jail_network(config.network) },
+            tmp: Some(scratch.as_std_path().to_owned()),
+            ..JailPlan::default()
+        }
     }
 
     /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates
@@ -250,8 +270,7 @@ impl Job {
 
     /// Returns whether programs will run in Autopilot's sandbox.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
-        let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let choice = self.context.sandbox.choose(mode, &[])?;
+        let choice = self.context.sandbox_for(JailPlan::default())?;
         Ok(choice.plan != sandbox::SandboxPlan::Off)
     }
 
@@ -260,7 +279,23 @@ impl Job {
     }
 }
 
-fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
+impl Context {
+    /// The sandbox that the configuration asks for, with this jail where it is one.
+    pub fn sandbox_for(&self, jail: JailPlan) -> Result<SandboxChoice, SandboxError> {
+        self.sandbox.choose(sandbox_mode(self.config.sandbox.mode), jail)
+    }
+}
+
+/// The network of a jail that the configuration asks for.
+pub fn jail_network(network: SandboxNetwork) -> JailNetwork {
+    match network {
+        SandboxNetwork::Open => JailNetwork::Open,
+        SandboxNetwork::Off => JailNetwork::Off,
+    }
+}
+
+/// The sandbox that the configuration asks for.
+pub fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
     match mode {
         SandboxMode::Auto => sandbox::HostSandboxMode::Auto,
         SandboxMode::Landlock => sandbox::HostSandboxMode::Landlock,

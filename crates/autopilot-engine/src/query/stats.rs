@@ -9,7 +9,7 @@ pub use saving::{SavingFigures, Savings, SparedAttempts};
 use super::runs::begun_since;
 use super::{KnownRun, QueryError, RunArchive};
 use crate::store;
-use autopilot_core::event::{Event, Outcome};
+use autopilot_core::event::{Bill, Event, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
@@ -68,7 +68,9 @@ pub struct RunStats {
     pub rounds: Figures,
     pub task_ms: Figures,
     pub task_cost: Figures,
-    pub cost: Micros,
+    /// The bills of all runs, and the money that is reserved and not spent.
+    pub cost: Bill,
+    pub reserved: Micros,
     pub waited_ms: u64,
     pub broken: usize,
     pub lost: usize,
@@ -98,7 +100,8 @@ impl RunStats {
         let run = &known.state.run;
         self.run_ms.push(run.active_ms);
         self.run_cost.push(run.spent.usd.0);
-        self.cost = self.cost.plus(run.spent.usd);
+        self.cost = self.cost.plus(run.spent);
+        self.reserved = self.reserved.plus(known.state.reserved(None));
         for task in &known.state.tasks {
             self.waited_ms += task.spent.waited_ms;
         }
@@ -182,7 +185,10 @@ impl RunStats {
             since: self.oldest.map(Time::rfc3339),
             runs: RunCounts { total: self.runs.values().sum(), by_state: &self.runs },
             tasks: TaskCounts { total: self.tasks.values().sum(), by_status: &self.tasks },
-            cost_usd: self.cost.usd(),
+            cost_usd: self.cost.usd.usd(),
+            cost_estimated_usd: self.cost.estimated.usd(),
+            cost_reserved_usd: self.reserved.usd(),
+            cost_complete: self.cost.is_complete(),
             broken_attempts: self.broken,
             interruptions: self.lost,
             sessions_continued: self.continued,
@@ -207,6 +213,9 @@ pub struct StatsFigures<'a> {
     pub runs: RunCounts<'a>,
     pub tasks: TaskCounts<'a>,
     pub cost_usd: f64,
+    pub cost_estimated_usd: f64,
+    pub cost_reserved_usd: f64,
+    pub cost_complete: bool,
     pub broken_attempts: usize,
     pub interruptions: usize,
     pub sessions_continued: usize,

@@ -61,7 +61,13 @@ pub(crate) fn trouble(place: &StatePaths) -> Option<(MachineFault, String)> {
     None
 }
 
-/// Ends the processes of an interrupted attempt and removes its temporary files.
+/// Removes the temporary files of attempts that no longer run, after the costs that their agents left
+/// in them were read.
+pub(crate) fn remove_homes(place: &StatePaths) {
+    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+}
+
+/// Ends the processes of an interrupted attempt.
 pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn FnMut(&str)) {
     // A git process that outlived its controller would write beside ours; nobody else works in the
     // hub.
@@ -77,8 +83,6 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     }
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
-    // Temporary files of attempts that no longer run.
-    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {

@@ -18,6 +18,7 @@ use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Prints the findings; the exit code says whether something is missing.
@@ -73,6 +74,14 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
     findings.extend(unkept(&config));
+    findings.extend(config.sandbox.sockets.iter().map(|socket| {
+        let text = format!("lets agents and commands through to `{socket}`, and to all it can do");
+        DoctorFinding::warning("sandbox", text)
+    }));
+    let limits = begin::limits(&config);
+    let late = Flow::ALL.into_iter().flat_map(|flow| begin::late_limits(&config, &limits, flow));
+    let late: BTreeSet<String> = late.collect();
+    findings.extend(late.into_iter().map(|said| DoctorFinding::warning("budget", said)));
     findings.extend(agents(&config, place));
     findings.extend(programs::of(&config, &place.root));
     findings

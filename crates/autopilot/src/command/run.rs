@@ -74,6 +74,11 @@ pub fn begin(
     begin::check_agents(&config, &place, &path, tasks.flow)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow)?;
+    if !args.dry_run {
+        for said in begin::late_limits(&config, &asked, tasks.flow) {
+            terminal::note(&format!("warning: {said}"));
+        }
+    }
     let repo = workspace::examine(&global.repo, &config)?;
     if let Some(note) = left_out(&repo).filter(|_| !global.quiet) {
         terminal::note(&note);
@@ -305,6 +310,9 @@ fn dry_run(
         limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_view::duration),
         limits.workers_max,
     ));
+    for said in begin::late_limits(config, &limits, tasks.flow) {
+        text.push_str(&format!("{said}\n"));
+    }
     if let Some(rounds) = limits.rounds_below_max {
         text.push_str(&format!(
             "of a step whose merge conflicts: {}\n",

@@ -91,7 +91,7 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     let ago = view::duration(now.since_ms(told.started_at()));
     row("started", format!("{} ({ago} ago)", told.started_at().rfc3339()));
     row("worked", view::duration(run.active_ms));
-    row("cost", view::money::cost(run.spent));
+    row("cost", view::money::cost_of_run(state));
     // What a dead process was doing goes on no longer.
     if told.standing() != Standing::Interrupted {
         for line in at_work(state, now) {
@@ -154,7 +154,7 @@ fn row(state: &State, task: &Task) -> Vec<String> {
         view::shown_word(state, task).to_owned(),
         task.round.to_string(),
         view::duration(task.spent.work_ms),
-        view::money::cost(task.spent.bill),
+        view::money::cost_of_task(state, task),
         one_line(&view::result(state, task)).into_owned(),
     ]
 }

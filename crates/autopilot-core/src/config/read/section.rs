@@ -239,7 +239,7 @@ impl<'a> ConfigSection<'a> {
         let url = self.filled(key)?;
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         if !rest.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace)) {
-            self.fault_of(key, format!("is `{url}`; write `https://…`"));
+            self.fault_of(key, format!("is `{}`; write `https://…`", without_path(&url)));
         }
         Some(url)
     }
@@ -264,6 +264,17 @@ impl<'a> ConfigSection<'a> {
         let fault = |path: &str| {
             let is_odd = path.trim().is_empty() || path.split('/').any(|part| part == "..");
             is_odd.then(|| format!("`{name}`: write `{path}` out, without `..`"))
+        };
+        self.checked_words(key, fault).unwrap_or_default()
+    }
+
+    /// Reads paths that are the same wherever they are read from.
+    pub(super) fn absolute_paths(&mut self, key: &'static str) -> Vec<String> {
+        let name = self.full(key);
+        let fault = |path: &str| {
+            let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+            (!is_plain)
+                .then(|| format!("`{name}`: write `{path}` as an absolute path, without `..`"))
         };
         self.checked_words(key, fault).unwrap_or_default()
     }
@@ -402,6 +413,17 @@ impl<'a> ConfigSection<'a> {
             }
         }
         Some(pairs)
+    }
+}
+
+/// The address up to its host. The rest, and what is before an `@`, may be a secret.
+fn without_path(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let more = if end < url.len() { "/…" } else { "" };
+    match url[start..end].rsplit_once('@') {
+        Some((_, host)) => format!("{}…@{host}{more}", &url[..start]),
+        None => format!("{}{more}", &url[..end]),
     }
 }
 

@@ -214,7 +214,8 @@ impl Job {
             }
             ran.exit = played.exit;
         }
-        let ending = talk.finish(ran.exit);
+        let began = ready.exec.began();
+        let ending = talk.finish(ran.exit, |session| self.session_usage(home, session, &began));
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.exit.timed_out = false;

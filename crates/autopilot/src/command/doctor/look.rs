@@ -5,6 +5,7 @@ use super::super::past;
 use super::finding::DoctorFinding;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
+use autopilot_host::exec::Supervisor;
 use autopilot_host::git::{GitCommand, StateEnv, state_root};
 use autopilot_host::{proc, room, sandbox};
 use autopilot_journal::check;
@@ -45,7 +46,7 @@ fn is_new_enough(line: &str) -> bool {
 /// Checks what the sandbox can enforce here.
 pub fn sandbox() -> DoctorFinding {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let probe = sandbox::probe(&path);
+    let probe = sandbox::probe(&path, &Supervisor::default());
     if probe.landlock_abi.is_none() && probe.bwrap.is_none() {
         let text = format!(
             "{}; agents run unconfined: use a kernel with Landlock (5.13 or newer) or install bubblewrap",
@@ -53,8 +54,10 @@ pub fn sandbox() -> DoctorFinding {
         );
         return DoctorFinding::warning("sandbox", text);
     }
-    let told: Vec<String> = [probe.sentence()].into_iter().chain(probe.gap()).collect();
-    DoctorFinding::ok("sandbox", told.join(". "))
+    match probe.gap() {
+        Some(gap) => DoctorFinding::warning("sandbox", format!("{}. {gap}", probe.sentence())),
+        None => DoctorFinding::ok("sandbox", probe.sentence()),
+    }
 }
 
 /// Checks disk, file descriptors and memory; `beside` is on the repository's disk.

@@ -35,7 +35,7 @@ fn text(stats: &RunStats) -> String {
     text.push_str(&format!("{}: {}\n", view::count(tasks, "task"), counted(&stats.tasks)));
     text.push_str(&format!(
         "{} in all, {}, {}, {} continued, {} waited for quota\n\n",
-        stats.cost,
+        view::money::cost_and_reserved(stats.cost, stats.reserved),
         view::count(stats.broken, "broken attempt"),
         view::count(stats.lost, "interruption"),
         view::count(stats.continued, "session"),
