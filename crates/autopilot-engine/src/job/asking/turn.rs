@@ -270,12 +270,11 @@ impl Job {
 /// The error of an agent that could not be started because its program, or the interpreter of that,
 /// is gone since it was found: the agent waits for it, and the task does not pay.
 fn program_gone(error: JobError) -> JobError {
-    match error {
-        JobError::Spawn(SpawnError::Start { program, failure })
-            if failure.stage == LaunchStage::Program && failure.errno == Some(libc::ENOENT) =>
-        {
-            JobError::NoProgram { name: program.to_string_lossy().into_owned() }
-        }
-        other => other,
+    if let JobError::Spawn(SpawnError::Start { program, failure }) = &error
+        && failure.stage == LaunchStage::Program
+        && failure.errno == Some(libc::ENOENT)
+    {
+        return JobError::NoProgram { name: program.to_string_lossy().into_owned() };
     }
+    error
 }
