@@ -388,6 +388,22 @@ pub struct Worktrees {
     pub copy: Vec<String>,
     pub setup: Option<String>,
     pub ports: u32,
+    /// The most bytes of new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_bytes_max")]
+    pub bytes_max: u64,
+    /// The most new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_files_max")]
+    pub files_max: u64,
+}
+
+/// The default of `worktrees.bytes_max`.
+pub(crate) fn worktree_bytes_max() -> u64 {
+    2 << 30
+}
+
+/// The default of `worktrees.files_max`.
+pub(crate) fn worktree_files_max() -> u64 {
+    200_000
 }
 
 rows! {

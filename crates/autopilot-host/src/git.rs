@@ -34,13 +34,15 @@ mod train;
 mod transfer;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
-pub use capture::{AttemptName, Capture, CaptureRequest, Violation};
+pub use capture::{
+    AttemptName, Capture, CaptureCaps, CaptureRequest, OVERSIZE, Oversize, Violation,
+};
 pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::GitError;
-pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub};
+pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, ObjectMend};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};

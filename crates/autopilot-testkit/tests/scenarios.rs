@@ -11,6 +11,8 @@ mod goal;
 mod machine;
 #[path = "scenarios/refusal.rs"]
 mod refusal;
+#[path = "scenarios/secret.rs"]
+mod secret;
 #[path = "scenarios/session.rs"]
 mod session;
 #[path = "scenarios/turn.rs"]

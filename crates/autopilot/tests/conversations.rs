@@ -222,6 +222,8 @@ fn after_a_kill_of_the_controller_the_session_of_the_real_codex_is_there_and_con
     let run = at_work(&stage);
     run.signal("KILL");
     run.wait();
+    // Room is made without losing it.
+    stage.run(&["gc"]).expect(0);
     is_taken_up(&stage);
 }
 

@@ -328,7 +328,9 @@ fn the_real_claude_is_stopped_by_a_cent_and_goes_on_with_more() {
         Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(20_000, 0, 500),
         Turn::answer(summary).using(20_000, 0, 500),
     ]));
-    let _server = real_claude(&mut stage, script, "", "budget: { max_usd: 0.01 }\n");
+    // The model's script begins anew with each session.
+    let more = "budget: { max_usd: 0.01 }\n";
+    let _server = real_claude(&mut stage, script, ", session: fresh", more);
     let rest = stage.run_task().expect(2);
     rest.says(&["of its limit of $0.01", "autopilot resume"]);
     let part = &cost(&stage, &["--by", "step"])["parts"][0];

@@ -193,17 +193,19 @@ fn the_tokens_of_the_real_claudes_subagents_are_counted() {
 }
 
 #[test]
-fn the_real_claude_with_a_model_it_does_not_know_is_priced_by_the_configuration() {
-    let model = ", model: qwen3\n";
-    let (unpriced, _server) = stage(Script::new().rule(builds()), "claude", model);
+fn the_real_claude_with_a_model_it_does_not_know_costs_something_unknown() {
+    let (unpriced, _server) = stage(Script::new().rule(builds()), "claude", ", model: qwen3\n");
     unpriced.run_task().expect(0).says(&["unknown (builder: claude_code_cli)"]);
     let told = build(&unpriced);
     assert_eq!((&told["cost_usd"], tokens(&told)[0]), (&Value::Null, 30_000), "{told}");
     unpriced.task("more", "More");
     let refused = unpriced.run(&["run", "tasks/more.md", "--max-usd", "1"]).expect(78);
     refused.says(&["reports no cost of model `qwen3`", "`prices.\"qwen3\"`"]);
+}
 
-    let more = format!("{model}prices: {{ qwen3: {PRICE} }}\nbudget: {{ max_usd: 2 }}\n");
+#[test]
+fn the_real_claude_with_a_model_it_does_not_know_is_priced_by_the_configuration() {
+    let more = format!(", model: qwen3\nprices: {{ qwen3: {PRICE} }}\nbudget: {{ max_usd: 2 }}\n");
     let (priced, _server) = stage(Script::new().rule(builds()), "claude", &more);
     priced.run_task().expect(0).says(&["checked only there"]);
     let told = build(&priced);

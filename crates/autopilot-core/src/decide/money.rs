@@ -28,9 +28,15 @@ impl RecordDraft<'_> {
 
     /// Settles the grants of a process that died: its attempts will report nothing more, so the cost
     /// of an attempt that reported none is estimated. Returns a note for each estimate.
-    pub(super) fn charge_grants(&mut self) -> BTreeMap<AttemptId, String> {
+    pub(super) fn charge_grants(
+        &mut self,
+        is_meant: impl Fn(&State, AttemptId) -> bool,
+    ) -> BTreeMap<AttemptId, String> {
         let mut notes = BTreeMap::new();
         for (id, Grant { task, usd, owed, at, ended }) in self.state.grants.clone() {
+            if !is_meant(self.state, id) {
+                continue;
+            }
             let known = self.state.bill_of(id);
             if known.counted() <= owed.counted() {
                 let ms = ended.unwrap_or(self.now).since_ms(at);

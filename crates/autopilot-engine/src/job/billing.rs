@@ -24,6 +24,8 @@ pub struct Billing {
     /// The bill of the turns before this one.
     earlier: Bill,
     this_turn: Bill,
+    /// The bill of the turn that ended last.
+    last_turn: Bill,
     /// The vendor's count of the session when this turn resumed it.
     before: Option<AgentUsage>,
     prices: PriceList,
@@ -162,8 +164,14 @@ impl Billing {
             self.estimated = self.estimated.plus(guess);
             self.this_turn = Bill { estimated: guess, unpriced: false, ..self.this_turn };
         }
-        self.earlier = self.earlier.plus(std::mem::take(&mut self.this_turn));
+        self.last_turn = std::mem::take(&mut self.this_turn);
+        self.earlier = self.earlier.plus(self.last_turn);
         self.before = None;
+    }
+
+    /// The bill of the turn that ended last, by itself.
+    pub fn last_turn(&self) -> Bill {
+        self.last_turn
     }
 
     /// The bill of all turns, and the vendor's count of the last session.

@@ -1,17 +1,18 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
 use super::asking::{AskedQuestion, Unanswered, no_report};
-use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::opening::{build_facts, work_status};
+use super::own_work::blocking;
 use super::skill::Kit;
-use super::workshop::{Bench, For, Workshop, blocking, seconds_now};
+use super::violation::violation;
+use super::workshop::{Bench, For, Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
-use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules, doubts};
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
@@ -19,7 +20,7 @@ use autopilot_core::prompt::{self, Build, BuildRules, ContinuedWork, FailedCheck
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
-use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, Violation, task_branch};
+use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, task_branch};
 
 /// The commits an attempt starts from.
 pub struct Start {
@@ -288,24 +289,4 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
         notes.push("the agent stashed changes; they are kept".to_owned());
     }
     notes
-}
-
-/// A sentence about a file that must not be in a change, and what to do about it.
-pub(super) fn violation(violation: &Violation) -> String {
-    match violation {
-        Violation::NestedRepository { path } => {
-            let path = String::from_utf8_lossy(path);
-            format!("there is a git repository inside the worktree at {path}; remove it")
-        }
-        Violation::Unreadable { reason } => {
-            format!("a file can't be read: {reason}; make it readable or remove it")
-        }
-        Violation::CommitsNotTaken { reason } => {
-            format!("commits in the worktree are broken: {reason}; do not commit yourself")
-        }
-        Violation::GitDirectoryGone => {
-            "the worktree's .git was removed or replaced; leave it alone".to_owned()
-        }
-        Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
-    }
 }

@@ -1,6 +1,7 @@
 //! A git change in the words of the guards.
 
-use super::workshop::{Workshop, blocking};
+use super::own_work::blocking;
+use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::guard::{
@@ -78,29 +79,6 @@ impl Job {
             }
         }
         findings
-    }
-}
-
-/// Findings that block by themselves; the others go to the reviewer.
-pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(blocks).map(worded).collect()
-}
-
-/// Findings that do not block but that the reviewer must know.
-pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
-    let is_other = |found: &&Finding| {
-        found.severity != Severity::Blocker && found.source != FindingSource::Secret
-    };
-    let others = findings.iter().filter(is_other).map(worded);
-    guard::secret::doubts(findings).into_iter().chain(others).collect()
-}
-
-fn worded(found: &Finding) -> String {
-    match (&found.file, found.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
-        (Some(file), None) => format!("{file}: {}", found.message),
-        (None, _) => found.message.clone(),
     }
 }
 

@@ -3,10 +3,10 @@
 
 use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, note_work, notes_of};
-use super::change::doubts;
 use super::conflict;
 use super::opening::{asking_spec, with_named_skill, workflow_facts};
-use super::workshop::{For, blocking};
+use super::own_work::blocking;
+use super::workshop::For;
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::AgentOutcome;
@@ -15,6 +15,7 @@ use autopilot_core::config::{Role, WorkBy};
 use autopilot_core::event::{Outcome, TaskEntry};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::flow::workflow_step;
+use autopilot_core::guard::doubts;
 use autopilot_core::prompt::{BuildRules, FailedChecks};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;

@@ -79,7 +79,7 @@ impl Job {
 }
 
 /// Keeps the sessions of agents whose controller was killed. Runs before their homes are removed.
-pub(crate) fn keep_left(place: &StatePaths, notice: &mut dyn FnMut(&str)) {
+pub fn keep_left(place: &StatePaths, notice: &mut dyn FnMut(&str)) {
     for (home, left) in all_left(place) {
         let Ok(attempt) = left.attempt.parse::<AttemptId>() else { continue };
         let LeftSession { parts, note, .. } = left;

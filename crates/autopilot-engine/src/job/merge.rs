@@ -2,8 +2,9 @@
 //! user's repository. Each part looks for its own result first, so repeating it does nothing.
 
 use super::conflict;
+use super::own_work::blocking;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
-use super::workshop::{Workshop, blocking, seconds_now};
+use super::workshop::{Workshop, seconds_now};
 use super::{Context, Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;

@@ -3,7 +3,8 @@
 
 use super::asking::{AskedQuestion, Question, refused};
 use super::opening::{based_on, plan_prompt};
-use super::workshop::{Workshop, blocking, seconds_now};
+use super::own_work::blocking;
+use super::workshop::{Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::answer::read_plan;

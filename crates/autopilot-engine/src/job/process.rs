@@ -1,5 +1,6 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
+use super::own_work::blocking;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
@@ -234,12 +235,14 @@ impl Job {
     /// Gives a gate fresh caches, whatever the gate before left in them.
     pub(super) fn fill_gate_caches(&self) -> Result<(), JobError> {
         let (seed, root) = (self.seed_caches(), self.gate_caches());
-        dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
-        if seed.exists() {
-            dir::copy(seed.as_std_path(), root.as_std_path())
-                .map_err(JobError::directory("fill", &root))?;
-        }
-        Ok(())
+        blocking(|| {
+            dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
+            if seed.exists() {
+                dir::copy(seed.as_std_path(), root.as_std_path())
+                    .map_err(JobError::directory("fill", &root))?;
+            }
+            Ok::<(), JobError>(())
+        })
     }
 
     fn seed_caches(&self) -> Utf8PathBuf {

@@ -1,21 +1,21 @@
 //! The hub, the slots and the user's repository, for jobs that must not block.
 
+use super::own_work::{blocking, rescuing, saving};
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::KeepWorktrees;
+use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::evidence::SETUP;
 use autopilot_core::id::TaskId;
 use autopilot_core::instruction::is_instruction;
 use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
-    AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
-    Prepare, Slot, Slots, UserRepo, overlaid,
+    AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
+    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -56,8 +56,9 @@ pub enum For {
 
 impl Workshop {
     /// A workshop for a repository and its hub.
-    pub fn new(repo: UserRepo, hub: Hub) -> Workshop {
-        let slots = Slots::new(&hub, &repo);
+    pub fn new(repo: UserRepo, hub: Hub, config: &Worktrees) -> Workshop {
+        let caps = CaptureCaps { bytes_max: config.bytes_max, files_max: config.files_max };
+        let slots = Slots::new(&hub, &repo).capped(caps);
         let repo = Arc::new(repo);
         Workshop {
             repo,
@@ -72,11 +73,11 @@ impl Workshop {
     }
 
     /// Saves the work that attempts of a dead process left in their slots, and returns the refs
-    /// that hold it.
+    /// and directories that hold it.
     pub fn rescue_all(&self) -> Result<Vec<String>, GitError> {
         let mut saved = Vec::new();
         for slot in self.slots.existing()? {
-            saved.extend(slot.rescue(seconds_now())?);
+            saved.extend(rescuing(|| slot.rescue(seconds_now()))?);
         }
         Ok(saved)
     }
@@ -126,7 +127,9 @@ impl Bench {
     pub fn is_changed(&self) -> Result<bool, JobError> {
         blocking(|| match self.slot.verify_clean(&self.commit) {
             Ok(()) => Ok(false),
-            Err(GitError::ProofDiffers { .. }) => Ok(true),
+            Err(GitError::ProofDiffers { .. } | GitError::Oversize(_)) => Ok(true),
+            // The commit itself was read in time.
+            Err(error) if error.is_out_of_time() => Ok(true),
             Err(error) => Err(error),
         })
     }
@@ -135,7 +138,7 @@ impl Bench {
     pub fn capture(&self, task: &str, id: &str) -> Result<Capture, JobError> {
         let attempt = AttemptName { task, id };
         let request = CaptureRequest { attempt, base: &self.commit, now: seconds_now() };
-        blocking(|| self.slot.capture(&request))
+        saving(|| self.slot.capture(&request))
     }
 }
 
@@ -231,14 +234,4 @@ impl Job {
 /// The current time in seconds.
 pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
-}
-
-/// Does work that waits for git, files or a forge. The loop's other tasks move to another thread
-/// meanwhile, and a panic breaks the attempt, not the run.
-pub fn blocking<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, JobError>
-where
-    JobError: From<E>,
-{
-    let done = tokio::task::block_in_place(|| catch_unwind(AssertUnwindSafe(work)));
-    Ok(done.map_err(|_| JobError::Panicked)??)
 }

@@ -29,6 +29,9 @@ pub struct RunStatus {
     /// The process that works on the run, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<Option<i32>>,
+    /// A sentence about the files of the run, if they are out of date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_files: Option<String>,
 }
 
 impl RunStatus {
@@ -43,6 +46,7 @@ impl RunStatus {
             completion: None,
             report_path: None,
             pid: None,
+            stale_files: None,
         }
     }
 

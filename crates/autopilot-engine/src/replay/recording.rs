@@ -142,9 +142,9 @@ impl RecordedEnds {
             // Tasks re-opened by the same record belong to the intervention.
             let is_visit = record.events.iter().any(is_continued);
             let is_retry = !is_visit && !record.events.iter().any(is_skipped);
-            let mut reopened = record.events.iter().filter_map(|event| match event {
-                Event::TaskReopened { task } => Some(*task),
-                _ => None,
+            let mut reopened = record.events.iter().filter_map(|event| {
+                let Event::TaskReopened { task } = event else { return None };
+                Some(*task)
             });
             // The first one is the task that was asked for.
             if let Some(task) = reopened.next().filter(|_| is_retry) {

@@ -83,10 +83,25 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     }
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
+    sweep_half_written(place);
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
             let _next_time = dir::remove(seed.path().as_std_path());
         }
+    }
+}
+
+/// Removes files that a dead process was about to put in place.
+fn sweep_half_written(place: &StatePaths) {
+    let git = autopilot_host::checkout::find(place.root.as_std_path());
+    let ids = git.map(|found| found.common_dir.join("autopilot"));
+    let state = |name: &str| place.state.join(name).into_std_path_buf();
+    let deep = [place.views(), place.root.join("runs/autopilot")];
+    for path in deep.into_iter().map(Into::into).chain([state("own"), state("inbox")]) {
+        file::sweep_temporary(&path, true);
+    }
+    for path in ids.into_iter().chain([place.state.clone().into_std_path_buf()]) {
+        file::sweep_temporary(&path, false);
     }
 }

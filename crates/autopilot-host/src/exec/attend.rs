@@ -74,6 +74,12 @@ impl Attendant {
         Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
     }
 
+    /// Returns the supervisor's process.
+    pub fn supervisor(&self) -> ProcessIdentity {
+        let pid = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        ProcessIdentity { pid, start_time: self.supervisor_start }
+    }
+
     /// Waits for the supervisor's first report. The failure is missing if the supervisor died
     /// without a word.
     pub async fn started(&mut self) -> Result<ProcessIdentity, Option<LaunchFailure>> {

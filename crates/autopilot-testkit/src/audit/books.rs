@@ -11,6 +11,9 @@ use autopilot_core::state::{State, Status};
 use autopilot_core::step::Step;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The tree of a task and what its steps showed, before a person continued it.
+pub type StoodResult = (Option<String>, BTreeMap<Step, (Outcome, Facts)>);
+
 /// What an attempt was given in millionths, what it had cost before, and from when to when it had it.
 #[derive(Clone, Copy, Debug)]
 pub struct BookedGrant {
@@ -77,7 +80,7 @@ pub struct Entry {
     pub waited_ms: u64,
     pub attempts: u32,
     /// What this round has shown.
-    pub proof: BTreeMap<Step, (Outcome, Facts)>,
+    pub proof: StepProof,
     pub waived: BTreeSet<Step>,
     pub tree: Option<String>,
     pub overruled: u32,
@@ -92,7 +95,7 @@ pub struct Entry {
     pub continued: u32,
     pub is_continued: bool,
     /// The tree and the proof it was done with when a person continued it.
-    pub stood: Option<(Option<String>, BTreeMap<Step, (Outcome, Facts)>)>,
+    pub stood: Option<StoodResult>,
     /// The turn of a person has failed, and it is done as before.
     pub stands: bool,
     /// A person had one of its steps done again in this iteration.
@@ -100,6 +103,9 @@ pub struct Entry {
     /// What was on the run branch when the whole was last validated.
     pub validated: usize,
 }
+
+/// What each step has shown.
+pub type StepProof = BTreeMap<Step, (Outcome, Facts)>;
 
 /// What kind of task it is, by what has to be done in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

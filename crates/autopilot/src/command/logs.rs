@@ -2,7 +2,7 @@
 
 use super::{Done, done, past, place};
 use crate::cli::{self, Global, Logs};
-use crate::exit::CommandFailure;
+use crate::exit::{self, CommandFailure};
 use crate::terminal;
 use autopilot_agents::telling;
 use autopilot_engine::job::EVENTS;
@@ -53,6 +53,10 @@ fn is_live(global: &Global) -> Result<bool, CommandFailure> {
 fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailure> {
     let stream = args.stream.map(stream);
     if args.task.is_none() && matches!(stream, None | Some(LogStream::Controller)) {
+        // The file is worth reading also where the journal is not.
+        if let Err(failure) = past::open(global) {
+            exit::warn(&failure);
+        }
         return Ok(LogSelection::controller(&place(global)?.0, None));
     }
     // A list of the files names the raw ones.

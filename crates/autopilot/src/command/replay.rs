@@ -104,11 +104,10 @@ fn play(
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
             player.go_on();
             let run = recording.spec.id.clone();
-            intent = match ask {
-                Ask::Continue { .. } => {
-                    Intent::Only { run, ask, limits: Default::default(), texts }
-                }
-                ask => again(vec![ask], texts),
+            intent = if matches!(ask, Ask::Continue { .. }) {
+                Intent::Only { run, ask, limits: Default::default(), texts }
+            } else {
+                again(vec![ask], texts)
             };
             continue;
         }

@@ -13,6 +13,7 @@ use autopilot_engine::clock::now;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
+use autopilot_engine::views::stale;
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
 use autopilot_view::{self as view, trouble};
@@ -57,7 +58,8 @@ fn text(
         (Some(_) | None, _) => Redactor::none(),
     };
     if global.json {
-        let status = RunStatus::known(told, &redactor);
+        let stale_files = told.and_then(|told| stale(place, &told.state, now()));
+        let status = RunStatus { stale_files, ..RunStatus::known(told, &redactor) };
         return serde_json::to_string_pretty(&status).unwrap_or_default();
     }
     let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
@@ -114,6 +116,9 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     text.push_str(&tasks(state));
     text.push_str(&last_failure(state));
     let _ = writeln!(text, "\nSTATUS.md: {}", place.views().join("STATUS.md"));
+    if let Some(stale) = stale(place, state, now) {
+        let _ = writeln!(text, "{stale}");
+    }
     let _ = write!(text, "{}", go_on(told));
     text
 }

@@ -5,9 +5,9 @@ use crate::environment::{self, Variables};
 use crate::job::agent::{agent_of, find_program, mcp_servers};
 use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
+use crate::job::own_work::blocking;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
-use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{

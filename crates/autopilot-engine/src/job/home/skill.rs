@@ -3,7 +3,7 @@
 //! Such an agent obeys nothing of the worktree, where the work that it judges lies; it gets the
 //! skills of the run's base as if they were the user's.
 
-use crate::job::workshop::blocking;
+use crate::job::own_work::blocking;
 use crate::job::{Job, JobError};
 use autopilot_core::skill::{Folder, SKILL_BYTES_MAX, SKILL_FILE, SKILLS_MAX};
 use autopilot_host::agent_home::HomePlan;
