@@ -548,17 +548,6 @@ fn the_template_parses_and_says_the_defaults() {
 }
 
 #[test]
-fn what_a_planner_may_propose_is_configurable() {
-    let config = parsed(&format!(
-        "{MINIMAL}orchestrator: {{ serialize_overlapping: false }}\nplan: {{ max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true }}\n"
-    ));
-    assert!(!config.orchestrator.serialize_overlapping);
-    let plan =
-        PlanConfig { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true, task_uat: true };
-    assert_eq!(config.plan, plan);
-}
-
-#[test]
 fn a_huge_file_is_refused_before_it_is_read() {
     let text = format!("{MINIMAL}# {}\n", "x".repeat(CONFIG_BYTES_MAX));
     assert!(Config::parse(&text).unwrap_err().to_string().contains("more than the 262144"));
@@ -586,11 +575,4 @@ fn a_key_is_for_the_address_it_came_with() {
     let keys: Vec<Option<&str>> =
         config.reviewer.fallback.iter().map(|agent| agent.api_key_env.as_deref()).collect();
     assert_eq!(keys, [None, Some("A_KEY"), Some("C_KEY")]);
-}
-
-#[test]
-fn an_address_among_the_variables_is_refused() {
-    let text = "commands: { tests: t }\nbuilder:\n  mode: claude_code_cli\n  env: { ANTHROPIC_BASE_URL: 'http://x' }\n";
-    let faults = Config::parse(text).unwrap_err().to_string();
-    assert!(faults.contains("`builder.base_url`") && faults.contains("4"), "{faults}");
 }

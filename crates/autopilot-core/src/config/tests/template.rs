@@ -61,3 +61,21 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
     config.rounds = parsed(MINIMAL).rounds;
     assert_eq!(config, parsed(MINIMAL));
 }
+
+#[test]
+fn what_a_planner_may_propose_is_configurable() {
+    let config = parsed(&format!(
+        "{MINIMAL}orchestrator: {{ serialize_overlapping: false }}\nplan: {{ max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true }}\n"
+    ));
+    assert!(!config.orchestrator.serialize_overlapping);
+    let plan =
+        PlanConfig { max_tasks: 5, max_depth: 4, max_fan_out: 3, commands: true, task_uat: true };
+    assert_eq!(config.plan, plan);
+}
+
+#[test]
+fn an_address_among_the_variables_is_refused() {
+    let text = "commands: { tests: t }\nbuilder:\n  mode: claude_code_cli\n  env: { ANTHROPIC_BASE_URL: 'http://x' }\n";
+    let faults = Config::parse(text).unwrap_err().to_string();
+    assert!(faults.contains("`builder.base_url`") && faults.contains("4"), "{faults}");
+}
