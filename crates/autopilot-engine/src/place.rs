@@ -1,5 +1,6 @@
 //! Paths: the user's checkout, its `.autopilot` directory, and the state directory outside of it.
 
+use autopilot_host::register::ProcessRegister;
 use camino::Utf8PathBuf;
 
 /// The directories of one repository.
@@ -31,6 +32,11 @@ impl StatePaths {
     /// The directory for messages to the running process.
     pub fn inbox(&self) -> Utf8PathBuf {
         self.state.join("inbox")
+    }
+
+    /// The register of the process trees that run.
+    pub fn processes(&self) -> ProcessRegister {
+        ProcessRegister::at(self.state.join("processes"))
     }
 
     /// The temporary directory of one attempt.

@@ -17,6 +17,8 @@ mod flood;
 mod jail;
 #[path = "hostile/silence.rs"]
 mod silence;
+#[path = "hostile/sweeping.rs"]
+mod sweeping;
 #[path = "hostile/world.rs"]
 mod world;
 
@@ -37,6 +39,10 @@ const TESTS: &[(&str, fn())] = &[
     ("p16_the_controllers_death_ends_everything", ending::controller_killed),
     ("p21_a_killed_supervisor_leaves_nobody_and_hurts_no_sibling", ending::supervisor_killed),
     ("p21_a_stopped_supervisor_still_ends", ending::supervisor_stopped),
+    ("p22_what_outlives_controller_and_supervisor_is_swept", sweeping::both_killed),
+    ("c03_a_program_runs_only_when_its_tree_is_registered", sweeping::registered_first),
+    ("a_register_that_can_not_be_written_lets_no_program_run", sweeping::unregistered),
+    ("a_tree_that_has_ended_is_not_registered", sweeping::struck_out),
     ("dropping_the_owner_ends_everything", ending::owner_dropped),
     ("rounds_of_mixed_trees_leave_nobody", ending::rounds),
     ("p08_silent_but_busy_lives_until_the_timeout", silence::busy),

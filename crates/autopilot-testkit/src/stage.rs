@@ -340,15 +340,16 @@ impl Stage {
         self.views(part).iter().map(read).collect::<Vec<_>>().join("\n")
     }
 
-    /// Processes that carry the stage's own mark: a variable every step of its runs was given.
+    /// Processes with a variable that leads into the stage, as every program of its runs has one:
+    /// a home, a temporary directory.
     pub fn survivors(&self) -> Vec<String> {
-        let mine = format!("HOME={}", self.dir.path().join("home").display());
+        let mine = format!("={}/", self.dir.path().display());
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let marked = environment.split(|byte| *byte == 0).any(|v| v == mine.as_bytes());
+            let marked = environment.windows(mine.len()).any(|v| v == mine.as_bytes());
             if is_process && marked {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
                 found.push(format!("{name}: {}", String::from_utf8_lossy(&line)));

@@ -187,6 +187,7 @@ impl Job {
                 program: self.context.own.clone().into_std_path_buf(),
                 args: vec![exec::ARGUMENT.into()],
             },
+            register: Some(self.context.place.processes()),
             ..Launch::new(program.program.as_str(), program.dir.as_std_path())
         })
     }

@@ -22,6 +22,13 @@ pub fn apply(limits: &ProcessLimits) -> io::Result<()> {
     Ok(())
 }
 
+/// Marks this process and all it will start. Returns the mark, unless the process already has one
+/// that it may not replace: Autopilot itself may run below another.
+pub fn mark(mark: u64) -> Option<u64> {
+    let marked = setrlimit(Resource::RLIMIT_LOCKS, mark, mark);
+    marked.is_ok().then_some(mark)
+}
+
 fn set(resource: Resource, wanted: Option<u64>) -> io::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
     let (_, hard) = getrlimit(resource)?;

@@ -63,7 +63,8 @@ fn run(control: UnixStream) -> io::Result<()> {
         io::Error::other("nothing was started")
     };
     let watch = SupervisorWatch::new(&order).map_err(failed)?;
-    let (agent, bwrap_status) = launch::start(&order, [stdin, stdout, stderr]).map_err(failed)?;
+    let (agent, bwrap_status) =
+        launch::start(&order, [stdin, stdout, stderr], &control).map_err(failed)?;
     control.set_nonblocking(true)?;
     send(&control, &SupervisorReport::Started { agent });
     let mut tree = ProcessTree {
@@ -283,7 +284,7 @@ impl ProcessTree {
     fn hear(&mut self, command: SupervisorCommand) {
         let now = Instant::now();
         match (command, self.phase) {
-            (_, Phase::Killing { .. }) => {}
+            (SupervisorCommand::Go, _) | (_, Phase::Killing { .. }) => {}
             (SupervisorCommand::Kill, Phase::Draining(_)) => {
                 self.phase = Phase::Killing { since: now, leaks: true };
             }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch};
 use autopilot_host::proc;
+use autopilot_host::register::ProcessRegister;
 
 /// A number no other process has among its arguments; `sleep` accepts it.
 pub fn mark() -> String {
@@ -94,7 +95,9 @@ pub async fn end(child: Child) -> Exit {
 pub fn controller(args: &[OsString]) -> ExitCode {
     let script = args[0].to_str().unwrap();
     block_on(async {
-        let (_control, child) = ready(shell(script)).await;
+        let mut launch = shell(script);
+        launch.register = args.get(1).map(ProcessRegister::at);
+        let (_control, child) = ready(launch).await;
         println!("{}", child.agent().pid);
         std::io::stdout().flush().unwrap();
         child.wait().await;
@@ -104,8 +107,14 @@ pub fn controller(args: &[OsString]) -> ExitCode {
 
 /// Starts a controller in a separate process and waits until its agent is ready.
 pub fn start_controller(script: &str) -> std::process::Child {
+    start_registering(script, None)
+}
+
+/// Starts a controller that registers its trees in this directory.
+pub fn start_registering(script: &str, register: Option<&Path>) -> std::process::Child {
     let mut controller = Command::new(Path::new("/proc/self/exe"))
         .args(["__controller", script])
+        .args(register)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

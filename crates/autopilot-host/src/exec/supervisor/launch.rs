@@ -2,17 +2,23 @@
 //! inherited.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Program, Stdio};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
 
-use crate::exec::nonblocking;
-use crate::exec::wire::{LaunchFailure, LaunchOrder, LaunchStage, OsText};
+use crate::exec::wire::{
+    LaunchFailure, LaunchOrder, LaunchStage, OsText, SupervisorCommand, SupervisorReport,
+    WireLines, line,
+};
+use crate::exec::{limit, nonblocking};
 use crate::proc::{self, ProcessIdentity};
+use crate::register::RegisteredTree;
 use crate::sandbox::{self, SandboxPlan};
 
 /// Starts the program with its three standard descriptors. Returns its process, and the status that
@@ -20,6 +26,7 @@ use crate::sandbox::{self, SandboxPlan};
 pub(super) fn start(
     order: &LaunchOrder,
     stdio: [OwnedFd; 3],
+    control: &UnixStream,
 ) -> Result<(ProcessIdentity, Option<File>), LaunchFailure> {
     if let Err(error) = std::fs::read_dir(&order.cwd) {
         let mut failed = LaunchFailure::at(LaunchStage::Directory, error);
@@ -35,7 +42,8 @@ pub(super) fn start(
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr));
-    let limits = order.limits.clone();
+    let (limits, mark) = (order.limits.clone(), order.mark);
+    let control = control.try_clone().map_err(|e| LaunchFailure::at(LaunchStage::Supervisor, e))?;
     let supervisor = nix::unistd::getpid();
     let enter = move || {
         nix::unistd::setsid()?;
@@ -47,7 +55,8 @@ pub(super) fn start(
         if let Some(fd) = &status_fd {
             nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))?;
         }
-        crate::exec::limit::apply(&limits)?;
+        limit::apply(&limits)?;
+        hold(&control, limit::mark(mark))?;
         match ruleset.take() {
             Some(ruleset) => sandbox::enforce(ruleset).map_err(io::Error::other),
             None => Ok(()),
@@ -60,6 +69,34 @@ pub(super) fn start(
     // An unreaped child always has its entry, also when it has ended already.
     let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);
     Ok((ProcessIdentity { pid, start_time }, bwrap_status))
+}
+
+/// Waits until the controller has registered this process, which is about to become the program.
+/// Nobody else reads from the control socket meanwhile: the supervisor waits for the program.
+fn hold(mut control: &UnixStream, mark: Option<u64>) -> io::Result<()> {
+    let own = |pid: Pid| {
+        let found = proc::read(pid.as_raw()).map(|process| process.id);
+        found.ok_or_else(|| io::Error::other("`/proc` can't be read"))
+    };
+    let tree = RegisteredTree {
+        table: proc::table_name(),
+        supervisor: own(nix::unistd::getppid())?,
+        program: own(nix::unistd::getpid())?,
+        mark,
+    };
+    control.write_all(&line(&SupervisorReport::Held(tree)))?;
+    let mut lines = WireLines::default();
+    loop {
+        let mut byte = [0];
+        control.read_exact(&mut byte)?;
+        match lines.push::<SupervisorCommand>(&byte).first() {
+            None => {}
+            Some(SupervisorCommand::Go) => return Ok(()),
+            Some(SupervisorCommand::Terminate { .. } | SupervisorCommand::Kill) => {
+                return Err(io::Error::other("it was ended before it began"));
+            }
+        }
+    }
 }
 
 /// Resets what the agent would inherit: the supervisor blocks signals, and whoever started the
