@@ -13,6 +13,7 @@ pub mod file;
 pub mod forge;
 pub mod git;
 pub mod hand;
+pub mod jail;
 pub mod life;
 pub mod lock;
 pub mod model_api;

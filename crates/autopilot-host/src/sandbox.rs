@@ -13,6 +13,8 @@ use landlock::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::jail::{JailPlan, NamespaceProbe};
+
 /// The newest interface whose rights we name; older kernels enforce the part they know.
 const ABI_KNOWN: ABI = ABI::V6;
 
@@ -68,8 +70,8 @@ pub enum SandboxPlan {
     /// No sandbox.
     #[default]
     Off,
-    /// Landlock, with the paths that may be written.
-    Landlock { write: Vec<PathBuf> },
+    /// The jail: namespaces where the kernel gives them, Landlock, a filter of system calls.
+    Jail(JailPlan),
     /// Bubblewrap, with the paths that may be written.
     Bwrap { program: PathBuf, write: Vec<PathBuf> },
 }
@@ -79,6 +81,8 @@ pub enum SandboxPlan {
 pub struct Probe {
     /// The version of the kernel's Landlock interface, if it has one.
     pub landlock_abi: Option<i32>,
+    /// Whether the kernel gives the namespaces of which a whole jail is made.
+    pub namespaces: NamespaceProbe,
     /// A bubblewrap that was seen to start a program.
     pub bwrap: Option<PathBuf>,
 }
@@ -114,7 +118,8 @@ pub enum SandboxError {
 
 /// Finds out what this machine offers. `path` is the PATH to find bubblewrap on.
 pub fn probe(path: &OsStr) -> Probe {
-    Probe { landlock_abi: landlock_abi(), bwrap: working_bwrap(path) }
+    let namespaces = NamespaceProbe::Refused { why: String::from("not asked for") };
+    Probe { landlock_abi: landlock_abi(), namespaces, bwrap: working_bwrap(path) }
 }
 
 impl Probe {
@@ -150,22 +155,24 @@ impl Probe {
         ))
     }
 
-    /// Chooses a plan. Paths that do not exist are left out, since no rule can name them.
+    /// Chooses a plan. Writable paths that do not exist are left out, since no rule can name them.
+    /// Of bubblewrap's plan only the writable paths are taken; it is a sandbox of its own.
     pub fn choose(
         &self,
         mode: HostSandboxMode,
-        write: &[PathBuf],
+        mut jail: JailPlan,
     ) -> Result<SandboxChoice, SandboxError> {
-        let write: Vec<PathBuf> = write.iter().filter(|path| path.exists()).cloned().collect();
+        jail.write.retain(|path| path.exists());
+        jail.namespaces = self.namespaces == NamespaceProbe::Given;
         let landlock = self.landlock_abi.is_some();
         let plan = match (mode, &self.bwrap) {
             (HostSandboxMode::Off, _) => SandboxPlan::Off,
             (HostSandboxMode::Landlock | HostSandboxMode::Auto, _) if landlock => {
-                SandboxPlan::Landlock { write }
+                SandboxPlan::Jail(jail)
             }
             (HostSandboxMode::Landlock, _) => return Err(SandboxError::NoLandlock),
             (HostSandboxMode::Bwrap | HostSandboxMode::Auto, Some(program)) => {
-                SandboxPlan::Bwrap { program: program.clone(), write }
+                SandboxPlan::Bwrap { program: program.clone(), write: jail.write }
             }
             (HostSandboxMode::Bwrap, None) => return Err(SandboxError::NoBwrap),
             (HostSandboxMode::Auto, None) => SandboxPlan::Off,
@@ -275,50 +282,57 @@ fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    const NOTHING: Probe = Probe { landlock_abi: None, bwrap: None };
+    const NOTHING: Probe =
+        Probe { landlock_abi: None, namespaces: NamespaceProbe::Given, bwrap: None };
 
     #[test]
     fn a_sandbox_asked_for_by_name_is_never_left_out() {
         assert!(matches!(
-            NOTHING.choose(HostSandboxMode::Landlock, &[]),
+            NOTHING.choose(HostSandboxMode::Landlock, JailPlan::default()),
             Err(SandboxError::NoLandlock)
         ));
-        assert!(matches!(NOTHING.choose(HostSandboxMode::Bwrap, &[]), Err(SandboxError::NoBwrap)));
+        assert!(matches!(
+            NOTHING.choose(HostSandboxMode::Bwrap, JailPlan::default()),
+            Err(SandboxError::NoBwrap)
+        ));
     }
 
     #[test]
     fn auto_takes_landlock_then_bubblewrap_then_none_with_a_notice() {
         let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
-        let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone() };
+        let both = Probe { landlock_abi: Some(6), bwrap: bwrap.clone(), ..NOTHING };
         assert!(matches!(
-            both.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
-            SandboxPlan::Landlock { .. }
+            both.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap().plan,
+            SandboxPlan::Jail(_)
         ));
-        let second = Probe { landlock_abi: None, bwrap };
+        let second = Probe { bwrap, ..NOTHING };
         assert!(matches!(
-            second.choose(HostSandboxMode::Auto, &[]).unwrap().plan,
+            second.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap().plan,
             SandboxPlan::Bwrap { .. }
         ));
-        let none = NOTHING.choose(HostSandboxMode::Auto, &[]).unwrap();
+        let none = NOTHING.choose(HostSandboxMode::Auto, JailPlan::default()).unwrap();
         assert_eq!(none.plan, SandboxPlan::Off);
         assert_eq!(
             none.notice.unwrap(),
             "agents run without a sandbox: no Landlock in this kernel; no working bubblewrap on PATH"
         );
-        assert_eq!(NOTHING.choose(HostSandboxMode::Off, &[]).unwrap().notice, None);
+        assert_eq!(NOTHING.choose(HostSandboxMode::Off, JailPlan::default()).unwrap().notice, None);
     }
 
     #[test]
     fn paths_that_do_not_exist_are_left_out() {
-        let probe = Probe { landlock_abi: Some(6), bwrap: None };
-        let wanted = [PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
-        let plan = probe.choose(HostSandboxMode::Landlock, &wanted).unwrap().plan;
-        assert_eq!(plan, SandboxPlan::Landlock { write: vec![PathBuf::from("/tmp")] });
+        let probe = Probe { landlock_abi: Some(6), ..NOTHING };
+        let write = vec![PathBuf::from("/tmp"), PathBuf::from("/no/such/place")];
+        let wanted = JailPlan { write, ..JailPlan::default() };
+        let plan = probe.choose(HostSandboxMode::Landlock, wanted).unwrap().plan;
+        let write = vec![PathBuf::from("/tmp")];
+        let kept = JailPlan { write, namespaces: true, ..JailPlan::default() };
+        assert_eq!(plan, SandboxPlan::Jail(kept));
     }
 
     #[test]
     fn an_old_kernel_is_told_apart() {
-        let old = Probe { landlock_abi: Some(3), bwrap: None };
+        let old = Probe { landlock_abi: Some(3), ..NOTHING };
         assert!(!old.scopes_signals());
         assert!(old.sentence().contains("too old to keep signals inside"));
     }
@@ -327,8 +341,8 @@ mod tests {
     fn what_landlock_leaves_open_is_told_with_what_closes_it() {
         assert_eq!(NOTHING.gap(), None);
         let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
-        assert_eq!(Probe { landlock_abi: None, bwrap: bwrap.clone() }.gap(), None);
-        let told = Probe { landlock_abi: Some(6), bwrap }.gap().unwrap();
+        assert_eq!(Probe { bwrap: bwrap.clone(), ..NOTHING }.gap(), None);
+        let told = Probe { landlock_abi: Some(6), bwrap, ..NOTHING }.gap().unwrap();
         assert!(told.contains("mode, owner and times") && told.contains("mode: bwrap"), "{told}");
     }
 

@@ -7,6 +7,7 @@ use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::SandboxMode;
 use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
+use autopilot_host::jail::JailPlan;
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
 use autopilot_host::output::{self, OutputSource, tail};
 use autopilot_host::sandbox;
@@ -168,7 +169,8 @@ impl Job {
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
         let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let choice = self.context.sandbox.choose(mode, &write)?;
+        let jail = JailPlan { write, ..JailPlan::default() };
+        let choice = self.context.sandbox.choose(mode, jail)?;
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -252,7 +254,7 @@ impl Job {
     /// Returns whether programs will run in Autopilot's sandbox.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
         let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let choice = self.context.sandbox.choose(mode, &[])?;
+        let choice = self.context.sandbox.choose(mode, JailPlan::default())?;
         Ok(choice.plan != sandbox::SandboxPlan::Off)
     }
 

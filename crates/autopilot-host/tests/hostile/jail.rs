@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use autopilot_host::exec::{self, Launch, LaunchStage, SpawnError};
+use autopilot_host::jail::JailPlan;
 use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
 
 use crate::world::*;
@@ -11,7 +12,8 @@ use crate::world::*;
 fn plan(mode: HostSandboxMode, write: &Path) -> SandboxPlan {
     let probe = sandbox::probe(&std::env::var_os("PATH").unwrap());
     println!("  {}", probe.sentence());
-    probe.choose(mode, &[PathBuf::from(write)]).unwrap().plan
+    let jail = JailPlan { write: vec![PathBuf::from(write)], ..JailPlan::default() };
+    probe.choose(mode, jail).unwrap().plan
 }
 
 const WRITES: &str = "
@@ -101,7 +103,8 @@ pub fn landlock_signals() {
 
 pub fn unprepared() {
     let mut landlock = shell("echo never");
-    landlock.sandbox = SandboxPlan::Landlock { write: vec!["/no/such/place".into()] };
+    landlock.sandbox =
+        SandboxPlan::Jail(JailPlan { write: vec!["/no/such/place".into()], ..JailPlan::default() });
     let mut bwrap = shell("echo never");
     bwrap.sandbox = SandboxPlan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
     block_on(async {

@@ -128,8 +128,8 @@ fn prepare(order: &LaunchOrder) -> Result<PreparedProgram, LaunchFailure> {
         PreparedProgram { program, bwrap_status: None, status_fd: None, ruleset: None };
     match &order.sandbox {
         SandboxPlan::Off => {}
-        SandboxPlan::Landlock { write } => {
-            let ruleset = sandbox::prepare(write).map_err(|error| LaunchFailure {
+        SandboxPlan::Jail(jail) => {
+            let ruleset = sandbox::prepare(&jail.write).map_err(|error| LaunchFailure {
                 stage: LaunchStage::Sandbox,
                 message: crate::cause::chain(&error),
                 errno: None,
