@@ -24,6 +24,7 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
+mod room;
 mod skill;
 mod start_gate;
 mod talk;
@@ -232,7 +233,7 @@ impl Job {
         // Best effort: the next boot removes leftovers.
         let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
         self.leave_home();
-        let _leftover = autopilot_host::dir::remove(self.gate_caches().as_std_path());
+        self.leave_gate();
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match self.seen().told {
             0 => {}

@@ -39,6 +39,15 @@ impl StatePaths {
         ProcessRegister::at(self.state.join("processes"))
     }
 
+    /// The state directories of this repository and, as far as they can be seen, of others.
+    pub fn all_states(&self) -> Vec<Utf8PathBuf> {
+        let others = self.state.parent().and_then(|root| root.read_dir_utf8().ok());
+        let others = others.into_iter().flatten().flatten().map(|entry| entry.into_path());
+        let is_state = |path: &Utf8PathBuf| crate::store::journal_path(path).exists();
+        let others = others.filter(|path| *path != self.state).filter(is_state);
+        std::iter::once(self.state.clone()).chain(others).collect()
+    }
+
     /// The temporary directory of one attempt.
     pub fn scratch(&self, name: &str) -> Utf8PathBuf {
         self.state.join("tmp").join(name)

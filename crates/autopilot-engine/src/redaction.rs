@@ -35,6 +35,12 @@ pub fn redactor(
         let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
         secrets.extend(assigned_values(&String::from_utf8_lossy(&bytes.unwrap_or_default())));
     }
+    if let Some(user) = environment::user_home(variables) {
+        for name in &config.gates.home {
+            let bytes = file::read_capped(user.join(name).as_std_path(), COPIED_BYTES_MAX);
+            secrets.extend(listed_values(&String::from_utf8_lossy(&bytes.unwrap_or_default())));
+        }
+    }
     Ok(Redactor::new(&config.logging.redact_patterns, &secrets)?)
 }
 
@@ -49,6 +55,26 @@ pub fn redactor_of(
         return Ok(Redactor::none());
     }
     redactor(place, &pinned(history, state)?, variables, &[])
+}
+
+/// The secrets of a settings file of the user's home, such as `.npmrc`, `.netrc`, `.yarnrc.yml` or a
+/// TOML or JSON file.
+fn listed_values(text: &str) -> Vec<String> {
+    let mut secrets = assigned_values(text);
+    for line in text.lines() {
+        let words: Vec<&str> = line.split([' ', '\t', '"', '\'', ',']).collect();
+        secrets.extend(words.iter().flat_map(|word| redact::secrets_of_url(word)));
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        for pair in words.windows(2) {
+            let name = pair[0].trim_matches([':', '=']);
+            // `password hunter22` in `.netrc`, `npmAuthToken: x` in YAML, `"auth": "x"` in JSON.
+            let value = if pair[1] == ":" || pair[1] == "=" { "" } else { pair[1] };
+            if redact::is_secret_name(name) && redact::is_secret_value(name, value) {
+                secrets.push(value.to_owned());
+            }
+        }
+    }
+    secrets
 }
 
 /// The secrets among the values of `NAME=value` lines, as in `.env`. Not every setting is a secret,
@@ -85,5 +111,22 @@ mod tests {
             LOG_FILE=/var/log/app/2026.log\nURL=http://localhost:8080/v1/users\n\
             NAME=a name of many words\n";
         assert_eq!(assigned_values(text), [""; 0]);
+    }
+
+    #[test]
+    fn secrets_of_the_files_that_gates_get_are_found_in_their_own_forms() {
+        let files = [
+            ("//registry.example/:_authToken=npm_0123456789\nsave-exact=true\n", "npm_0123456789"),
+            ("npmAuthToken: yarn-secret-1\nnodeLinker: node-modules\n", "yarn-secret-1"),
+            ("machine h login me password hunter22\n", "hunter22"),
+            ("[registries.x]\ntoken = \"Bearer-1234567\"\n", "Bearer-1234567"),
+            ("{ \"auths\": { \"h\": { \"auth\": \"dTpwYXNzd29yZA\" } } }", "dTpwYXNzd29yZA"),
+            ("[url \"https://me:ghp_aaaa1111@h/\"]\n  insteadOf = https://h/\n", "ghp_aaaa1111"),
+        ];
+        for (text, secret) in files {
+            assert!(listed_values(text).iter().any(|found| found == secret), "{text}");
+        }
+        let plain = "[user]\n  name = Ada\n  email = ada@example.com\n[core]\n  editor = vim\n";
+        assert_eq!(listed_values(plain), [""; 0]);
     }
 }

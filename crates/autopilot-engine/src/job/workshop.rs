@@ -6,7 +6,6 @@ use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::KeepWorktrees;
 use autopilot_core::id::TaskId;
-use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
     Prepare, Slot, Slots, UserRepo,
@@ -40,6 +39,7 @@ pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
     pub commit: Oid,
+    pub purpose: For,
     _lease: SlotLease,
 }
 
@@ -138,9 +138,7 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<Bench, JobError> {
-        if self.want.step.row().caches != CacheUse::Seed {
-            self.fill_gate_caches()?;
-        }
+        self.furnish_gate()?;
         let attempt = self.id_for_refs(self.want.id);
         self.bench_as(&attempt, For::Proof, (commit, commit), since).await
     }
@@ -186,9 +184,9 @@ impl Job {
             now: seconds_now(),
         };
         blocking(|| slot.prepare(&order))?;
-        let bench = Bench { slot, dir, commit: commit.clone(), _lease: lease };
+        let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
-            let check = self.command("setup", setup, &bench.dir, self.time_left(since)).await?;
+            let check = self.command("setup", setup, &bench, self.time_left(since)).await?;
             if !check.passed() {
                 let failure = check.failure();
                 return Err(JobError::SetupCommand { failure, log: check.log });

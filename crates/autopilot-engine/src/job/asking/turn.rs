@@ -7,6 +7,7 @@ use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
+use crate::job::workshop::For;
 use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
@@ -182,6 +183,7 @@ impl Job {
             },
             log: ready.log.clone(),
             timeout: self.timeout(),
+            purpose: For::Agent,
             write,
         })
     }
