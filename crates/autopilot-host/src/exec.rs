@@ -35,6 +35,7 @@ use crate::sandbox;
 use attend::{Attendant, ProcessControl, StartFault};
 pub use child::{Child, ChildWord, Exit};
 pub use supervisor::main;
+pub(crate) use supervisor::probe_namespaces;
 pub(crate) use tree::kill_round;
 pub use wire::{LaunchFailure, LaunchStage, ProcessLimits};
 

@@ -1,5 +1,19 @@
-//! The jail in which agents and commands run.
+//! The jail in which agents and commands run: namespaces and mounts, no capability, Landlock and a
+//! filter of system calls.
+//!
+//! Where the kernel gives no namespaces the jail is Landlock and the filter.
 
+mod build;
+mod capability;
+mod mount;
 mod plan;
+mod seccomp;
+mod socket;
+mod view;
 
 pub use plan::{JailMount, JailNetwork, JailPlan, NamespaceProbe};
+
+pub(crate) use build::{build, seal_processes};
+pub(crate) use capability::drop_all;
+pub(crate) use seccomp::CallFilters;
+pub(crate) use view::both_ways;

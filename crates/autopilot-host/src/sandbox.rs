@@ -8,29 +8,16 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::exec::{self, Supervisor};
 use crate::jail::{JailPlan, NamespaceProbe};
 
 /// The newest interface whose rights we name; older kernels enforce the part they know.
 const ABI_KNOWN: ABI = ABI::V6;
-
-/// Capabilities of root that look into or take over other processes or the kernel. With any of them
-/// an agent could read our environment, and with it every secret that was kept from its own.
-const CAPABILITIES_DROPPED: [libc::c_ulong; 9] = [
-    16, // SYS_MODULE
-    17, // SYS_RAWIO
-    19, // SYS_PTRACE
-    21, // SYS_ADMIN
-    22, // SYS_BOOT
-    34, // SYSLOG
-    38, // PERFMON
-    39, // BPF
-    40, // CHECKPOINT_RESTORE
-];
 
 /// First Landlock interface that keeps signals inside the sandbox.
 const ABI_SCOPES_SIGNALS: i32 = 6;
@@ -116,10 +103,15 @@ pub enum SandboxError {
     NotEnforced,
 }
 
-/// Finds out what this machine offers. `path` is the PATH to find bubblewrap on.
-pub fn probe(path: &OsStr) -> Probe {
-    let namespaces = NamespaceProbe::Refused { why: String::from("not asked for") };
-    Probe { landlock_abi: landlock_abi(), namespaces, bwrap: working_bwrap(path) }
+/// Finds out what this machine offers. `path` is the PATH to find bubblewrap on; `supervisor` makes
+/// a jail once, because only that proves that it can.
+pub fn probe(path: &OsStr, supervisor: &Supervisor) -> Probe {
+    let landlock_abi = landlock_abi();
+    let namespaces = match landlock_abi {
+        Some(_) => exec::probe_namespaces(path, supervisor),
+        None => NamespaceProbe::Refused { why: String::from("no Landlock in this kernel") },
+    };
+    Probe { landlock_abi, namespaces, bwrap: working_bwrap(path) }
 }
 
 impl Probe {
@@ -194,7 +186,7 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_write(ABI_KNOWN))
         .map_err(rules)?
-        .scope(Scope::Signal)
+        .scope(Scope::from_all(ABI_KNOWN))
         .map_err(rules)?
         .create()
         .map_err(rules)?;
@@ -207,19 +199,8 @@ pub fn prepare(write: &[PathBuf]) -> Result<RulesetCreated, SandboxError> {
     Ok(ruleset)
 }
 
-/// Takes capabilities out of the bounding set, so that the program that is started has none of them
-/// even as root. Without privileges there is nothing to drop and the call is refused, which is as
-/// well.
-fn drop_capabilities() {
-    for capability in CAPABILITIES_DROPPED {
-        // SAFETY: a call without pointers.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
-    }
-}
-
 /// Puts the calling thread, and all it starts from now on, into the sandbox.
 pub fn enforce(ruleset: RulesetCreated) -> Result<(), SandboxError> {
-    drop_capabilities();
     let status = ruleset.restrict_self().map_err(|source| SandboxError::Rules { source })?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
@@ -266,7 +247,7 @@ fn landlock_abi() -> Option<i32> {
 /// Finds a bubblewrap and starts it once: many distributions ship it but forbid user namespaces, so
 /// only a start proves that it works.
 fn working_bwrap(path: &OsStr) -> Option<PathBuf> {
-    let program = crate::exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
+    let program = exec::find(OsStr::new("bwrap"), path, Path::new("/"))?;
     let status = std::process::Command::new(&program)
         .args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--", "true"])
         .env_clear()

@@ -1,7 +1,8 @@
 //! Hostile process trees against the real supervisor, with nobody left as the only good end.
 //!
 //! This binary runs copies of itself: as supervisor (`__exec`), as a controller to be killed
-//! (`__controller`) and as agents that fork without end (`__bomb`, `__comets`). It has its own
+//! (`__controller`) and as agents that fork without end (`__bomb`, `__comets`) or try what a jail
+//! refuses (`__calls`, `__memory`). It has its own
 //! runner, which understands `--list`, `--exact` and a filter.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
@@ -15,10 +16,14 @@ mod ending;
 mod flood;
 #[path = "hostile/jail.rs"]
 mod jail;
+#[path = "hostile/kept.rs"]
+mod kept;
 #[path = "hostile/silence.rs"]
 mod silence;
 #[path = "hostile/sweeping.rs"]
 mod sweeping;
+#[path = "hostile/whole.rs"]
+mod whole;
 #[path = "hostile/world.rs"]
 mod world;
 
@@ -26,7 +31,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-const TESTS: &[(&str, fn())] = &[
+use world::{Fence, User};
+
+/// Trees that must end whatever their jail is. Each runs without one, in the jail, in a jail without
+/// namespaces, and in the jail as a user without privileges.
+const TREES: &[(&str, fn())] = &[
     ("p04_an_agent_that_ignores_term_is_killed_after_its_grace", ending::ignores_term),
     ("an_agent_may_use_its_grace", ending::uses_grace),
     ("p05_daemons_do_not_survive_a_kill", ending::daemons_killed),
@@ -45,21 +54,80 @@ const TESTS: &[(&str, fn())] = &[
     ("a_tree_that_has_ended_is_not_registered", sweeping::struck_out),
     ("dropping_the_owner_ends_everything", ending::owner_dropped),
     ("rounds_of_mixed_trees_leave_nobody", ending::rounds),
+    ("codes_and_signals_are_told", ending::codes_and_signals),
     ("p08_silent_but_busy_lives_until_the_timeout", silence::busy),
     ("p08_silent_with_a_tool_at_work_is_left_alone", silence::tool),
     ("p09_silent_and_idle_is_suspected_then_ended", silence::idle),
     ("p10_a_trickle_meets_the_timeout", silence::trickle),
     ("p13_an_agent_that_stops_again_is_stuck", silence::stopped),
     ("an_agent_that_ends_in_time_has_simply_exited", silence::exits),
+];
+
+/// What every jail keeps, with and without namespaces, as root and as a user without privileges.
+const JAILS: &[(&str, fn())] = &[
+    ("only_the_given_paths_can_be_written", jail::writes),
+    ("signals_stay_inside", jail::signals),
+    ("mode_owner_and_times_of_other_files_are_kept_where_there_are_mounts", jail::metadata),
+    ("no_capability_is_left_and_none_can_be_gained", kept::capabilities),
+    ("calls_that_nobody_needs_are_refused_and_kill_nobody", kept::calls),
+    ("shared_memory_does_not_outlive_its_program", kept::shared_memory),
+    ("abstract_sockets_of_others_are_out_of_reach", kept::abstract_sockets),
+];
+
+/// What a jail with namespaces keeps besides, as root and as a user without privileges.
+const WHOLE_JAILS: &[(&str, fn())] = &[
+    ("a_killed_init_leaves_neither_process_nor_mount_and_nobody_saw_the_end", whole::init_killed),
+    ("no_mount_is_left_when_supervisor_or_controller_is_killed", whole::mounts_left),
+    ("orphans_are_collected_inside", whole::orphans),
+    ("the_agent_is_known_by_its_number_outside", whole::identity),
+    ("temporary_files_are_the_attempts_own", whole::temporary),
+    ("what_is_named_below_tmp_stays_visible", whole::below_tmp),
+    ("hidden_paths_are_empty_but_for_what_is_named_in_them", whole::hidden),
+    ("sockets_of_others_are_covered_unless_let_through", whole::sockets),
+    ("without_a_network_only_loopback_is_up", whole::network),
+    ("devices_terminals_and_processes_are_the_jails_own", whole::devices),
+    ("a_directory_can_be_bound_elsewhere", whole::bound),
+    ("spawning_is_quick", whole::quick),
+];
+
+/// Tests that choose their sandbox themselves.
+const OTHERS: &[(&str, fn())] = &[
     ("a05_a_huge_line_costs_little_memory", flood::one_line),
     ("a05_many_lines_arrive_whole", flood::many_lines),
-    ("landlock_allows_only_the_given_paths", jail::landlock_writes),
-    ("landlock_keeps_signals_inside", jail::landlock_signals),
     ("a_sandbox_that_cannot_be_prepared_is_an_error", jail::unprepared),
     ("bubblewrap_allows_only_the_given_paths", jail::bwrap_writes),
-    ("only_bubblewrap_keeps_mode_owner_and_times_of_other_files", jail::metadata),
+    ("bubblewrap_keeps_mode_owner_and_times_of_other_files", jail::bwrap_metadata),
     ("p23_under_bubblewrap_the_agent_has_its_grace", jail::bwrap_grace),
+    ("where_user_namespaces_are_refused_the_probe_says_so", jail::refused),
 ];
+
+/// A test under one fence, as one user.
+struct Case {
+    name: String,
+    fence: Fence,
+    user: User,
+    body: fn(),
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |tests: &[(&str, fn())], fence: Fence, user: User| {
+        cases.extend(tests.iter().map(|(name, body)| {
+            let name = format!("{name}{}{}", fence.suffix(), user.suffix());
+            Case { name, fence, user, body: *body }
+        }));
+    };
+    add(OTHERS, Fence::Off, User::Own);
+    add(TREES, Fence::Off, User::Own);
+    for user in [User::Own, User::Plain] {
+        add(TREES, Fence::Jail, user);
+        add(JAILS, Fence::Jail, user);
+        add(WHOLE_JAILS, Fence::Jail, user);
+        add(JAILS, Fence::NoNamespaces, user);
+    }
+    add(TREES, Fence::NoNamespaces, User::Own);
+    cases
+}
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -71,6 +139,8 @@ fn main() -> ExitCode {
         Some("__bomb") => world::bomb(),
         Some("__comets") => world::comets(),
         Some("__controller") => world::controller(&args[1..]),
+        Some("__calls") => kept::try_calls(),
+        Some("__memory") => kept::leave_memory(),
         _ => run(&args.iter().filter_map(|arg| arg.to_str()).collect::<Vec<_>>()),
     }
 }
@@ -91,17 +161,25 @@ fn run(args: &[&str]) -> ExitCode {
                 .iter()
                 .any(|filter| if exact { name == **filter } else { name.contains(**filter) })
     };
-    let chosen = TESTS.iter().filter(|(name, _)| wanted(name) && !args.contains(&"--ignored"));
     let mut failed = 0;
-    for (name, test) in chosen {
+    for case in cases() {
+        if !wanted(&case.name) || args.contains(&"--ignored") {
+            continue;
+        }
         if args.contains(&"--list") {
-            println!("{name}: test");
+            println!("{}: test", case.name);
             continue;
         }
         let started = Instant::now();
-        let passed = std::panic::catch_unwind(test).is_ok();
+        let passed = match case.user {
+            User::Plain if world::is_root() => world::run_as_plain_user(&case.name),
+            User::Own | User::Plain => {
+                world::set_fence(case.fence);
+                std::panic::catch_unwind(case.body).is_ok()
+            }
+        };
         let verdict = if passed { "ok" } else { "FAILED" };
-        println!("test {name} ... {verdict} ({} ms)", started.elapsed().as_millis());
+        println!("test {} ... {verdict} ({} ms)", case.name, started.elapsed().as_millis());
         failed += u8::from(!passed);
     }
     ExitCode::from(failed.min(1))

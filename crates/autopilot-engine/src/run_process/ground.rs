@@ -10,6 +10,7 @@ use crate::signal::Teller;
 use crate::store::Texts;
 use crate::workspace;
 use autopilot_core::config::Config;
+use autopilot_host::exec::{self, Supervisor};
 use autopilot_host::sandbox;
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +31,11 @@ impl JobGround {
         let redactor = Arc::new(redactor(&place, &config, &variables, urls)?);
         let history = Mutex::new(workspace::reader(&place)?);
         let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
-        let sandbox = sandbox::probe(path.as_ref());
+        let supervisor = Supervisor {
+            program: own.clone().into_std_path_buf(),
+            args: vec![exec::ARGUMENT.into()],
+        };
+        let sandbox = sandbox::probe(path.as_ref(), &supervisor);
         Ok(JobGround(Box::new(move |texts, signals| Context {
             place,
             config,

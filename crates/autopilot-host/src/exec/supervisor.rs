@@ -4,7 +4,11 @@
 //! Below a subreaper every orphan becomes a direct child, so "no children" is "nothing left"; and
 //! the number of a child that nobody has waited for cannot be given to another process.
 
+mod entry;
+mod hold;
+mod init;
 mod launch;
+mod probe;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -29,6 +33,10 @@ use super::wire::{
 };
 use crate::proc::{self, ProcessIdentity};
 use crate::sandbox;
+use hold::ProgramHold;
+use init::InitReport;
+use launch::TreeRoot;
+pub use probe::namespaces as probe_namespaces;
 
 /// How long killed processes may take to disappear before they are reported as survivors.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -43,8 +51,13 @@ const USAGE: i32 = 64;
 ///
 /// Only a controller can start a supervisor: stdin must be the control socket. This function may
 /// also be called from a test function that a test binary runs in a copy of itself.
-pub fn main(_args: &[OsString]) -> i32 {
-    match take_control().and_then(run) {
+pub fn main(args: &[OsString]) -> i32 {
+    let ran = if args.iter().any(|arg| arg == probe::ARGUMENT) {
+        probe::main()
+    } else {
+        take_control().and_then(run)
+    };
+    match ran {
         Ok(()) => 0,
         Err(_) => USAGE,
     }
@@ -63,14 +76,15 @@ fn run(control: UnixStream) -> io::Result<()> {
         io::Error::other("nothing was started")
     };
     let watch = SupervisorWatch::new(&order).map_err(failed)?;
-    let (agent, bwrap_status) =
-        launch::start(&order, [stdin, stdout, stderr], &control).map_err(failed)?;
+    let hold = ProgramHold::new(&control, order.mark).map_err(failed)?;
+    let started = launch::start(&order, [stdin, stdout, stderr], Some(hold));
+    let (agent, root) = started.map_err(failed)?;
     control.set_nonblocking(true)?;
     send(&control, &SupervisorReport::Started { agent });
     let mut tree = ProcessTree {
         control,
         agent,
-        bwrap_status,
+        root,
         status: String::new(),
         exited: false,
         continued: false,
@@ -157,7 +171,7 @@ enum Phase {
 struct ProcessTree {
     control: UnixStream,
     agent: ProcessIdentity,
-    bwrap_status: Option<File>,
+    root: TreeRoot,
     status: String,
     exited: bool,
     continued: bool,
@@ -170,12 +184,15 @@ struct ProcessTree {
 
 impl ProcessTree {
     fn supervise(&mut self, watch: &SupervisorWatch) {
-        // This descriptor tells of the agent's end also where a second thread (a test binary)
+        // This descriptor tells of the child's end also where a second thread (a test binary)
         // swallows SIGCHLD.
-        let agent = proc::open_pidfd(self.agent.pid).ok();
+        let child = proc::open_pidfd(self.child()).ok();
         loop {
-            if self.reap() == Left::Nobody {
-                return self.gone(0);
+            match self.reap() {
+                Left::Somebody => {}
+                Left::Nobody => return self.gone(0),
+                // Without a last word the controller knows that nobody saw the agent's end.
+                Left::Unseen => return,
             }
             self.advance(Instant::now());
             if let Phase::Killing { since, leaks } = self.phase {
@@ -185,7 +202,7 @@ impl ProcessTree {
                     return self.gone(u32::try_from(left).unwrap_or(u32::MAX));
                 }
             }
-            self.wait(watch, agent.as_ref().filter(|_| !self.exited));
+            self.wait(watch, child.as_ref().filter(|_| !self.is_child_gone()));
             while let Ok(Some(signal)) = watch.signals.read_signal() {
                 if i32::try_from(signal.ssi_signo) == Ok(libc::SIGTERM) {
                     self.hear(SupervisorCommand::Terminate {
@@ -200,8 +217,25 @@ impl ProcessTree {
         }
     }
 
+    /// Returns the number of our own child: the agent, bubblewrap or the init of a jail.
+    fn child(&self) -> i32 {
+        match &self.root {
+            TreeRoot::Program | TreeRoot::Bwrap(_) => self.agent.pid,
+            TreeRoot::Init(init) => init.pid,
+        }
+    }
+
+    /// Returns whether our own child has been waited for. We end as soon as an init has.
+    fn is_child_gone(&self) -> bool {
+        match &self.root {
+            TreeRoot::Program | TreeRoot::Bwrap(_) => self.exited,
+            TreeRoot::Init(_) => false,
+        }
+    }
+
     /// Collects every child that has ended and returns whether any is left.
     fn reap(&mut self) -> Left {
+        self.hear_init();
         loop {
             let mut status = 0;
             // The plain call: a wrapper that names signals fails on real-time ones, after the
@@ -210,24 +244,55 @@ impl ProcessTree {
             let pid =
                 unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
             if pid < 0 {
-                let nobody = Errno::last() == Errno::ECHILD;
-                return if nobody { Left::Nobody } else { Left::Somebody };
+                return match Errno::last() == Errno::ECHILD {
+                    true if self.exited => Left::Nobody,
+                    true => Left::Unseen,
+                    false => Left::Somebody,
+                };
             }
             if pid == 0 {
                 return Left::Somebody;
             }
-            if libc::WIFEXITED(status) {
-                self.ended(pid, Some(libc::WEXITSTATUS(status)), None);
+            if let TreeRoot::Init(_) = self.root {
+                self.init_ended(pid, status);
+            } else if pid != self.agent.pid {
+                // An orphan, of which nobody asks how it ended.
+            } else if libc::WIFEXITED(status) {
+                self.ended(Some(libc::WEXITSTATUS(status)), None);
             } else if libc::WIFSIGNALED(status) {
-                self.ended(pid, None, Some(libc::WTERMSIG(status)));
+                self.ended(None, Some(libc::WTERMSIG(status)));
             } else if libc::WIFSTOPPED(status) {
-                self.stopped(pid);
+                self.stopped();
             }
         }
     }
 
-    fn ended(&mut self, pid: i32, code: Option<i32>, signal: Option<i32>) {
-        if pid != self.agent.pid || self.exited {
+    /// Takes in what the init of a jail has reported.
+    fn hear_init(&mut self) {
+        let TreeRoot::Init(init) = &self.root else { return };
+        for report in init.reports() {
+            match report {
+                InitReport::Exited { code, signal } => self.ended(code, signal),
+                InitReport::Stopped => self.stopped(),
+                InitReport::Entered | InitReport::Started | InitReport::Failed(_) => {}
+            }
+        }
+    }
+
+    /// Notes the end of an init. If we killed it, the kernel has killed the agent with it; if
+    /// somebody else did, nobody saw how the agent ended.
+    fn init_ended(&mut self, pid: i32, status: i32) {
+        if pid != self.child() || libc::WIFSTOPPED(status) {
+            return;
+        }
+        self.hear_init();
+        if matches!(self.phase, Phase::Killing { .. }) {
+            self.ended(None, Some(libc::SIGKILL));
+        }
+    }
+
+    fn ended(&mut self, code: Option<i32>, signal: Option<i32>) {
+        if self.exited {
             return;
         }
         self.exited = true;
@@ -240,14 +305,15 @@ impl ProcessTree {
         };
     }
 
-    fn stopped(&mut self, pid: i32) {
-        if pid != self.agent.pid || matches!(self.phase, Phase::Killing { .. }) {
+    fn stopped(&mut self) {
+        if matches!(self.phase, Phase::Killing { .. }) {
             return;
         }
         let resumed = !self.continued;
         self.continued = true;
         if resumed {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+            // An init passes it on.
+            let _ = kill(Pid::from_raw(self.child()), Signal::SIGCONT);
         }
         send(&self.control, &SupervisorReport::Stopped { resumed });
     }
@@ -263,6 +329,14 @@ impl ProcessTree {
     }
 
     fn kill(&mut self, leaks: bool) {
+        if let TreeRoot::Init(init) = &self.root {
+            // With the init the kernel kills all its namespace, in which nobody can fork any more.
+            if leaks {
+                let left = proc::descendants(init.pid).into_iter();
+                self.leaked.extend(left.filter(|left| !left.is_zombie()).map(|left| left.id.pid));
+            }
+            return init.signal(Signal::SIGKILL);
+        }
         // The whole group at once and before the slow look at everybody, so that a bomb loses its
         // processors first. It also works where `/proc` cannot be read. Our unreaped child keeps
         // the group's number from being given away.
@@ -306,6 +380,9 @@ impl ProcessTree {
     }
 
     fn terminate(&mut self) {
+        if let TreeRoot::Init(init) = &self.root {
+            return init.signal(Signal::SIGTERM);
+        }
         match self.inner() {
             // TERM for the outer bubblewrap would kill all at once. The inner process is the init
             // of its namespace, which ignores TERM, so the agent is among those below it.
@@ -314,7 +391,7 @@ impl ProcessTree {
                     let _ = proc::signal(process.id, Signal::SIGTERM);
                 }
             }
-            None if self.bwrap_status.is_none() => {
+            None if matches!(self.root, TreeRoot::Program) => {
                 self.signal_group(Signal::SIGTERM);
             }
             // Bubblewrap is still setting up: there is no agent yet to be asked.
@@ -329,7 +406,9 @@ impl ProcessTree {
     /// Returns the inner process of bubblewrap, once bubblewrap has named it.
     fn inner(&mut self) -> Option<i32> {
         let mut buffer = [0u8; 4096];
-        if let Some(Ok(count)) = self.bwrap_status.as_mut().map(|file| file.read(&mut buffer)) {
+        if let TreeRoot::Bwrap(file) = &mut self.root
+            && let Ok(count) = file.read(&mut buffer)
+        {
             self.status.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         sandbox::bwrap_inner(&self.status)
@@ -353,7 +432,7 @@ impl ProcessTree {
         }
     }
 
-    fn wait(&self, watch: &SupervisorWatch, agent: Option<&OwnedFd>) {
+    fn wait(&self, watch: &SupervisorWatch, child: Option<&OwnedFd>) {
         let now = Instant::now();
         let timeout = match self.phase {
             Phase::Running => PollTimeout::NONE,
@@ -363,7 +442,10 @@ impl ProcessTree {
             Phase::Killing { .. } => milliseconds(KILL_PAUSE),
         };
         let mut fds = vec![PollFd::new(watch.signals.as_fd(), PollFlags::POLLIN)];
-        fds.extend(agent.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        fds.extend(child.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        if let TreeRoot::Init(init) = &self.root {
+            fds.push(PollFd::new(init.fd().as_fd(), PollFlags::POLLIN));
+        }
         // While killing, a closed socket or a dead controller would make this a busy loop.
         if !matches!(self.phase, Phase::Killing { .. }) {
             fds.push(PollFd::new(self.control.as_fd(), PollFlags::POLLIN));
@@ -382,6 +464,8 @@ impl ProcessTree {
 enum Left {
     Somebody,
     Nobody,
+    /// Nobody, and the init of the jail was killed before it told how the agent ended.
+    Unseen,
 }
 
 fn own_pid() -> i32 {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use autopilot_host::exec::{self, ChildWord};
 use autopilot_host::proc;
+use nix::sys::signal::Signal;
 
 use crate::world::*;
 
@@ -154,7 +155,7 @@ pub fn controller_killed() {
     for _ in 0..3 {
         let mark = mark();
         let script = format!("{}; echo ready; sleep {mark}", daemon(&mark));
-        let mut controller = start_controller(&script);
+        let mut controller = start_controller(&script, None);
         until("the daemon", 5 * SECOND, || marked(&mark).len() >= 4);
         controller.kill().unwrap();
         controller.wait().unwrap();
@@ -167,12 +168,13 @@ pub fn supervisor_killed() {
     for _ in 0..3 {
         let mark = mark();
         let sibling_mark = crate::world::mark();
-        let wait = format!("until [ $(pgrep -cf 'sleep {mark}') -ge 2 ]; do sleep 0.01; done");
-        let script = format!("{}; {wait}; kill -9 $PPID; sleep {mark}", daemon(&mark));
+        let script = format!("{}; echo ready; sleep {mark}", daemon(&mark));
         block_on(async {
             let (sibling_control, sibling) =
                 ready(shell(&format!("echo ready; sleep {sibling_mark}"))).await;
-            let (_, child) = exec::spawn(shell(&script)).await.unwrap();
+            let (_, child) = ready(shell(&script)).await;
+            until("the daemon", 5 * SECOND, || marked(&mark).len() >= 4);
+            kill(supervisor_of(child.agent().pid), Signal::SIGKILL);
             let exit = end(child).await;
             assert!(exit.supervisor_lost && !exit.is_zero());
             assert_eq!((exit.code, exit.survivors), (None, 0));
@@ -187,10 +189,11 @@ pub fn supervisor_killed() {
 
 pub fn supervisor_stopped() {
     let mark = mark();
-    let script = format!("echo ready; sleep 0.1; kill -STOP $PPID; sleep {mark}");
+    let script = format!("echo ready; sleep {mark}");
     block_on(async {
         let (control, child) = ready(shell(&script)).await;
-        let supervisor = proc::read(child.agent().pid).unwrap().parent;
+        let supervisor = supervisor_of(child.agent().pid);
+        kill(supervisor, Signal::SIGSTOP);
         until("a stopped supervisor", SECOND, || proc::read(supervisor).unwrap().state == b'T');
         let asked = Instant::now();
         control.kill();
@@ -198,6 +201,23 @@ pub fn supervisor_stopped() {
         assert!(asked.elapsed() < SECOND);
     });
     assert_nobody(&mark);
+}
+
+pub fn codes_and_signals() {
+    for code in [0, 3, 255] {
+        let exit = block_on(async {
+            let (_, child) = exec::spawn(shell(&format!("exit {code}"))).await.unwrap();
+            end(child).await
+        });
+        assert_eq!((exit.code, exit.signal, exit.supervisor_lost), (Some(code), None, false));
+    }
+    for (name, number) in [("KILL", 9), ("SEGV", 11), ("RTMIN", 34)] {
+        let exit = block_on(async {
+            let (_, child) = exec::spawn(shell(&format!("kill -{name} $$"))).await.unwrap();
+            end(child).await
+        });
+        assert_eq!((exit.code, exit.signal, exit.supervisor_lost), (None, Some(number), false));
+    }
 }
 
 pub fn owner_dropped() {
@@ -227,6 +247,7 @@ pub fn rounds() {
         };
         block_on(async {
             let mut launch = shell(&script);
+            show(&mut launch, folder.path());
             launch.drain = Duration::from_millis(20);
             let (control, child) = ready(launch).await;
             std::fs::write(&gate, "").unwrap();

@@ -1,6 +1,6 @@
 //! The sandboxes, with real agents in them. They need a kernel with Landlock, and bubblewrap.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use autopilot_host::exec::{self, Launch, LaunchStage, SpawnError};
@@ -8,13 +8,6 @@ use autopilot_host::jail::JailPlan;
 use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
 
 use crate::world::*;
-
-fn plan(mode: HostSandboxMode, write: &Path) -> SandboxPlan {
-    let probe = sandbox::probe(&std::env::var_os("PATH").unwrap());
-    println!("  {}", probe.sentence());
-    let jail = JailPlan { write: vec![PathBuf::from(write)], ..JailPlan::default() };
-    probe.choose(mode, jail).unwrap().plan
-}
 
 const WRITES: &str = "
     echo in > $INSIDE/file && mkdir $INSIDE/dir && mv $INSIDE/file $INSIDE/dir/ && echo 'inside ok'
@@ -25,39 +18,42 @@ const WRITES: &str = "
     sh -c 'echo out > $OUTSIDE/file' || echo 'child refused'
 ";
 
-/// A launch that may write `$INSIDE` and not `$OUTSIDE`.
-fn jailed(script: &str, mode: HostSandboxMode, inside: &Path, outside: &Path) -> Launch {
+/// A launch that may write `$INSIDE` and see `$OUTSIDE`.
+fn jailed(script: &str, inside: &Path, outside: &Path) -> Launch {
     let mut launch = shell(script);
     launch.cwd = inside.into();
     launch.env.insert("INSIDE".into(), inside.into());
     launch.env.insert("OUTSIDE".into(), outside.into());
-    launch.sandbox = plan(mode, inside);
+    launch.sandbox = sandbox_plan(&[inside]);
+    show(&mut launch, outside);
     launch
 }
 
-fn writes(mode: HostSandboxMode) {
+fn bwrap(write: &Path) -> SandboxPlan {
+    let probe = sandbox::probe(&std::env::var_os("PATH").unwrap(), &exec::Supervisor::default());
+    println!("  {}", probe.sentence());
+    let jail = JailPlan { write: vec![write.into()], ..JailPlan::default() };
+    probe.choose(HostSandboxMode::Bwrap, jail).unwrap().plan
+}
+
+fn writes_with(change: impl Fn(&mut Launch, &Path)) {
     let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(outside.path().join("precious"), "readable\n").unwrap();
-    let launch = jailed(WRITES, mode, inside.path(), outside.path());
-    block_on(async {
-        let (_, child) = exec::spawn(launch).await.unwrap();
-        let exit = end(child).await;
-        assert_eq!(
-            exit.output.stdout.text,
-            "inside ok\noutside refused\nremoval refused\nreadable\nnull ok\nchild refused\n",
-            "{}",
-            exit.output.stderr.text
-        );
-    });
+    let mut launch = jailed(WRITES, inside.path(), outside.path());
+    change(&mut launch, inside.path());
+    assert_eq!(
+        said(launch),
+        "inside ok\noutside refused\nremoval refused\nreadable\nnull ok\nchild refused\n"
+    );
     assert!(inside.path().join("dir/file").exists() && !outside.path().join("file").exists());
 }
 
-pub fn landlock_writes() {
-    writes(HostSandboxMode::Landlock);
+pub fn writes() {
+    writes_with(|_, _| {});
 }
 
 pub fn bwrap_writes() {
-    writes(HostSandboxMode::Bwrap);
+    writes_with(|launch, inside| launch.sandbox = bwrap(inside));
 }
 
 const METADATA: &str = "
@@ -68,52 +64,68 @@ const METADATA: &str = "
     true
 ";
 
-/// The difference between the two sandboxes, as `doctor` and the documentation describe it.
-pub fn metadata() {
-    for (mode, outside_changed) in [
-        (HostSandboxMode::Landlock, "mode changed\ntime changed\nowner set\n"),
-        (HostSandboxMode::Bwrap, ""),
-    ] {
-        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::fs::write(inside.path().join("file"), "").unwrap();
-        std::fs::write(outside.path().join("precious"), "").unwrap();
-        let launch = jailed(METADATA, mode, inside.path(), outside.path());
-        block_on(async {
-            let (_, child) = exec::spawn(launch).await.unwrap();
-            let exit = end(child).await;
-            let (said, errors) = (&exit.output.stdout.text, &exit.output.stderr.text);
-            assert_eq!(*said, format!("inside ok\n{outside_changed}"), "{mode:?}: {errors}");
-        });
-    }
+fn metadata_with(change: impl Fn(&mut Launch, &Path)) -> String {
+    let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(inside.path().join("file"), "").unwrap();
+    std::fs::write(outside.path().join("precious"), "").unwrap();
+    let mut launch = jailed(METADATA, inside.path(), outside.path());
+    change(&mut launch, inside.path());
+    said(launch)
 }
 
-pub fn landlock_signals() {
+/// The difference that namespaces make, as `doctor` and the documentation describe it.
+pub fn metadata() {
+    let outside_changed = match fence() {
+        Fence::NoNamespaces => "mode changed\ntime changed\nowner set\n",
+        Fence::Jail | Fence::Off => "",
+    };
+    assert_eq!(metadata_with(|_, _| {}), format!("inside ok\n{outside_changed}"));
+}
+
+pub fn bwrap_metadata() {
+    let said = metadata_with(|launch, inside| launch.sandbox = bwrap(inside));
+    assert_eq!(said, "inside ok\n");
+}
+
+pub fn signals() {
     let mark = mark();
-    let dir = tempfile::tempdir().unwrap();
-    let script = "kill -9 $PPID || echo refused; sleep 1000 & kill $! && wait $!; echo own $?";
+    let script = "kill -9 $PPID || echo refused; kill -9 $OUTSIDE || echo out of reach; \
+                  sleep 1000 & kill $! && wait $!; echo own $?";
     let mut launch = launch("sh", &["-c", script, &mark]);
-    launch.sandbox = plan(HostSandboxMode::Landlock, dir.path());
-    block_on(async {
-        let (_, child) = exec::spawn(launch).await.unwrap();
-        let exit = end(child).await;
-        assert!(!exit.supervisor_lost);
-        assert_eq!(exit.output.stdout.text, "refused\nown 143\n");
-    });
+    launch.env.insert("OUTSIDE".into(), std::process::id().to_string().into());
+    assert_eq!(said(launch), "refused\nout of reach\nown 143\n");
+}
+
+/// A user namespace may forbid others below it, as some distributions do for everybody.
+pub fn refused() {
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec $TESTS __exec --probe";
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c", script])
+        .env("TESTS", std::env::current_exe().unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("refused") && told.contains("namespaces"), "{told} {:?}", output.stderr);
 }
 
 pub fn unprepared() {
-    let mut landlock = shell("echo never");
-    landlock.sandbox =
-        SandboxPlan::Jail(JailPlan { write: vec!["/no/such/place".into()], ..JailPlan::default() });
+    let in_jail = |namespaces| {
+        let mut launch = shell("echo never");
+        let write = vec!["/no/such/place".into()];
+        launch.sandbox = SandboxPlan::Jail(JailPlan { write, namespaces, ..JailPlan::default() });
+        launch
+    };
     let mut bwrap = shell("echo never");
     bwrap.sandbox = SandboxPlan::Bwrap { program: "/no/such/bwrap".into(), write: vec![] };
     block_on(async {
-        let error = exec::spawn(landlock).await.err().unwrap();
-        assert!(
-            matches!(&error, SpawnError::Start { failure, .. } if failure.stage == LaunchStage::Sandbox),
-            "{error}"
-        );
-        assert!(error.to_string().contains("/no/such/place"), "{error}");
+        for namespaces in [true, false] {
+            let error = exec::spawn(in_jail(namespaces)).await.err().unwrap();
+            assert!(
+                matches!(&error, SpawnError::Start { failure, .. } if failure.stage == LaunchStage::Sandbox),
+                "{error}"
+            );
+            assert!(error.to_string().contains("/no/such/place"), "{error}");
+        }
         assert!(exec::spawn(bwrap).await.is_err());
     });
 }
@@ -127,7 +139,7 @@ pub fn bwrap_grace() {
     );
     let mut launch = shell(&script);
     launch.cwd = dir.path().into();
-    launch.sandbox = plan(HostSandboxMode::Bwrap, dir.path());
+    launch.sandbox = bwrap(dir.path());
     block_on(async {
         let (control, child) = ready(launch).await;
         let asked = Instant::now();

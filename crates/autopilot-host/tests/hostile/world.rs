@@ -7,9 +7,136 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch};
+use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch, Supervisor};
+use autopilot_host::jail::{JailPlan, NamespaceProbe};
 use autopilot_host::proc;
 use autopilot_host::register::ProcessRegister;
+use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
+
+/// The sandbox of every launch of a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fence {
+    Off,
+    Jail,
+    NoNamespaces,
+}
+
+const FENCES: [(Fence, &str); 3] =
+    [(Fence::Off, ""), (Fence::Jail, "_in_the_jail"), (Fence::NoNamespaces, "_without_namespaces")];
+
+static FENCE: AtomicU32 = AtomicU32::new(0);
+
+impl Fence {
+    pub fn suffix(self) -> &'static str {
+        FENCES.iter().find(|(fence, _)| *fence == self).unwrap().1
+    }
+}
+
+pub fn set_fence(fence: Fence) {
+    let place = FENCES.iter().position(|(other, _)| *other == fence).unwrap();
+    FENCE.store(u32::try_from(place).unwrap(), Ordering::Relaxed);
+}
+
+pub fn fence() -> Fence {
+    FENCES[FENCE.load(Ordering::Relaxed) as usize].0
+}
+
+/// The user of a test: whoever runs the tests, or one without privileges.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    Own,
+    Plain,
+}
+
+impl User {
+    pub fn suffix(self) -> &'static str {
+        match self {
+            User::Own => "",
+            User::Plain => "_as_a_plain_user",
+        }
+    }
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The number of a user whom nothing belongs to.
+const PLAIN_USER: u32 = 65_534;
+
+/// Runs a test in a copy of this process that belongs to a user without privileges.
+pub fn run_as_plain_user(name: &str) -> bool {
+    use std::os::unix::process::CommandExt;
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
+    let mut command = Command::new("/proc/self/exe");
+    command.args([name, "--exact"]).env("HOME", home.path()).current_dir("/");
+    command.uid(PLAIN_USER).gid(PLAIN_USER).stdin(Stdio::null());
+    command.status().unwrap().success()
+}
+
+/// The plan of the jail under the fence of this test.
+pub fn jail_plan(write: &[&Path]) -> JailPlan {
+    let probe = sandbox::probe(&std::env::var_os("PATH").unwrap(), &Supervisor::default());
+    assert_eq!(probe.namespaces, NamespaceProbe::Given, "this kernel gives no namespaces");
+    let write = write.iter().map(|path| path.to_path_buf()).collect();
+    let wanted = JailPlan { write, ..JailPlan::default() };
+    match probe.choose(HostSandboxMode::Landlock, wanted).unwrap().plan {
+        SandboxPlan::Jail(plan) => JailPlan { namespaces: fence() == Fence::Jail, ..plan },
+        SandboxPlan::Off | SandboxPlan::Bwrap { .. } => panic!("there is no Landlock"),
+    }
+}
+
+pub fn sandbox_plan(write: &[&Path]) -> SandboxPlan {
+    match fence() {
+        Fence::Off => SandboxPlan::Off,
+        Fence::Jail | Fence::NoNamespaces => SandboxPlan::Jail(jail_plan(write)),
+    }
+}
+
+/// Keeps a path visible to the launch.
+pub fn show(launch: &mut Launch, path: &Path) {
+    if let SandboxPlan::Jail(plan) = &mut launch.sandbox {
+        plan.show.push(path.into());
+    }
+}
+
+/// The supervisor of a running agent: the last of its ancestors before this process.
+pub fn supervisor_of(agent: i32) -> i32 {
+    let us = i32::try_from(std::process::id()).unwrap();
+    let mut pid = agent;
+    loop {
+        match proc::read(pid).unwrap().parent {
+            parent if parent == us => return pid,
+            parent => pid = parent,
+        }
+    }
+}
+
+/// Processes that see a mount at or below `path`.
+pub fn mounts_at(path: &Path) -> Vec<i32> {
+    let needle = path.to_str().unwrap();
+    let holds = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+            .is_ok_and(|table| table.lines().any(|line| line.contains(needle)))
+    };
+    proc::all().iter().map(|process| process.id.pid).filter(holds).collect()
+}
+
+pub fn kill(pid: i32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+}
+
+/// Runs a launch to its end and returns what it printed.
+pub fn said(launch: Launch) -> String {
+    block_on(async {
+        let (_, child) = exec::spawn(launch).await.unwrap();
+        let exit = end(child).await;
+        assert!(exit.code.is_some() && !exit.supervisor_lost, "{exit:?}");
+        println!("  {}", exit.output.stderr.text.replace('\n', "\n  "));
+        exit.output.stdout.text.clone()
+    })
+}
 
 /// A number no other process has among its arguments; `sleep` accepts it.
 pub fn mark() -> String {
@@ -52,6 +179,7 @@ pub fn launch(program: &str, args: &[&str]) -> Launch {
     launch.args = args.iter().map(OsString::from).collect();
     launch.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
     launch.env.insert("HOME".into(), std::env::var_os("HOME").unwrap_or("/".into()));
+    launch.sandbox = sandbox_plan(&[]);
     launch
 }
 
@@ -94,9 +222,16 @@ pub async fn end(child: Child) -> Exit {
 /// The body of the controller that is killed: starts the script and waits for ever.
 pub fn controller(args: &[OsString]) -> ExitCode {
     let script = args[0].to_str().unwrap();
+    let suffix = args[1].to_str().unwrap();
+    set_fence(FENCES.iter().find(|(_, other)| *other == suffix).unwrap().0);
     block_on(async {
         let mut launch = shell(script);
-        launch.register = args.get(1).map(ProcessRegister::at);
+        if let (Some(dir), SandboxPlan::Jail(plan)) =
+            (args.get(2).filter(|dir| !dir.is_empty()), &mut launch.sandbox)
+        {
+            plan.write.push(dir.into());
+        }
+        launch.register = args.get(3).map(ProcessRegister::at);
         let (_control, child) = ready(launch).await;
         println!("{}", child.agent().pid);
         std::io::stdout().flush().unwrap();
@@ -106,14 +241,19 @@ pub fn controller(args: &[OsString]) -> ExitCode {
 }
 
 /// Starts a controller in a separate process and waits until its agent is ready.
-pub fn start_controller(script: &str) -> std::process::Child {
-    start_registering(script, None)
+pub fn start_controller(script: &str, write: Option<&Path>) -> std::process::Child {
+    start_registering(script, write, None)
 }
 
-/// Starts a controller that registers its trees in this directory.
-pub fn start_registering(script: &str, register: Option<&Path>) -> std::process::Child {
+/// Starts a controller that registers its trees in a directory.
+pub fn start_registering(
+    script: &str,
+    write: Option<&Path>,
+    register: Option<&Path>,
+) -> std::process::Child {
     let mut controller = Command::new(Path::new("/proc/self/exe"))
-        .args(["__controller", script])
+        .args(["__controller", script, fence().suffix()])
+        .arg(write.unwrap_or(Path::new("")))
         .args(register)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

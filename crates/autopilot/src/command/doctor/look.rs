@@ -5,6 +5,7 @@ use super::super::past;
 use super::finding::DoctorFinding;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{run_process, workspace};
+use autopilot_host::exec::Supervisor;
 use autopilot_host::git::{GitCommand, StateEnv, state_root};
 use autopilot_host::{room, sandbox};
 use autopilot_journal::check;
@@ -43,7 +44,7 @@ fn is_new_enough(line: &str) -> bool {
 /// Checks what the sandbox can enforce here.
 pub fn sandbox() -> DoctorFinding {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let probe = sandbox::probe(&path);
+    let probe = sandbox::probe(&path, &Supervisor::default());
     if probe.landlock_abi.is_none() && probe.bwrap.is_none() {
         let text = format!(
             "{}; agents run unconfined: use a kernel with Landlock (5.13 or newer) or install bubblewrap",
