@@ -71,6 +71,7 @@ const JAILS: &[(&str, fn())] = &[
     ("no_capability_is_left_and_none_can_be_gained", kept::capabilities),
     ("calls_that_nobody_needs_are_refused_and_kill_nobody", kept::calls),
     ("shared_memory_does_not_outlive_its_program", kept::shared_memory),
+    ("no_program_can_shed_its_mark", sweeping::mark_stays),
     ("abstract_sockets_of_others_are_out_of_reach", kept::abstract_sockets),
 ];
 

@@ -69,10 +69,15 @@ fn killed(stage: &Stage, line: &str) {
 
 #[test]
 fn p22_after_a_kill_of_controller_and_supervisors_nothing_is_left_in_any_sandbox() {
-    for mode in ["landlock", "bwrap", "off"] {
-        let (stage, line) = stage(mode);
+    for (mode, namespaces) in [("auto", true), ("landlock", false), ("bwrap", true), ("off", true)]
+    {
+        let (mut stage, line) = stage(mode);
+        if !namespaces {
+            stage.without_namespaces();
+        }
         killed(&stage, &line);
-        if mode == "bwrap" {
+        let ends_itself = namespaces && mode != "off";
+        if ends_itself {
             // A PID namespace ends with its init, which dies with its supervisor.
             stage.wait_until("the namespace ended", |_| with_argument(&line).is_empty());
         } else {
@@ -86,7 +91,7 @@ fn p22_after_a_kill_of_controller_and_supervisors_nothing_is_left_in_any_sandbox
         let resumed = stage.run(&["resume"]).expect(0).says(&["DONE"]);
         assert_eq!(with_argument(&line), [0; 0], "{mode}: {}", resumed.said());
         assert_eq!(entries(&stage), [], "{mode}: nothing runs any more");
-        if mode != "bwrap" {
+        if !ends_itself {
             resumed.says(&["ended processes of an interrupted attempt"]);
         }
     }

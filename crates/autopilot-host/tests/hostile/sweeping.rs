@@ -1,7 +1,7 @@
 //! What is left when controller and supervisor are killed in the same instant, and who finds it.
 
 use crate::world::{
-    Fence, block_on, daemon, end, fence, mark, marked, ready, shell, show, start_registering,
+    Fence, block_on, daemon, end, fence, mark, marked, ready, said, shell, show, start_registering,
     supervisor_of, until,
 };
 use autopilot_host::exec::{self, SpawnError};
@@ -87,6 +87,17 @@ pub fn unregistered() {
         assert!(matches!(error, SpawnError::Register { .. }), "{error}");
     });
     assert!(!ran.exists() && marked(&mark).is_empty());
+}
+
+pub fn mark_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut launch =
+        shell("prlimit --locks=7 true && echo shed; grep 'Max file locks' /proc/self/limits");
+    launch.register = Some(ProcessRegister::at(dir.path()));
+    let said = said(launch);
+    assert!(!said.contains("shed"), "{said}");
+    let hard = said.split_ascii_whitespace().nth(4).and_then(|mark| mark.parse::<u64>().ok());
+    assert!(hard.is_some_and(|mark| mark > 1 << 60), "{said}");
 }
 
 pub fn struck_out() {

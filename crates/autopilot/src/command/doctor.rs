@@ -2,6 +2,7 @@
 
 mod finding;
 mod look;
+mod separation;
 mod version;
 
 use super::{Done, ground, place};
@@ -70,6 +71,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let mut findings = vec![DoctorFinding::ok("configuration", place.config().to_string())];
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
+    findings.push(separation::look(config.sandbox.mode));
     findings.extend(unkept(&config));
     findings.extend(agents(&config, place));
     findings
