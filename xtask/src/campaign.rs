@@ -1,4 +1,5 @@
-//! The two long campaigns against the product: simulated runs by seed, and kills of the real binary.
+//! The two long campaigns against the product: simulated runs by seed, and faults that strike the
+//! real binary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +9,9 @@ use crate::slice::Slice;
 use crate::step::{self, Failure};
 use crate::workspace::{cargo, root, target_dir};
 
-pub const KILLS_DEFAULT: u64 = 1000;
+const KILLS_DEFAULT: u64 = 200;
+/// Of each of the nine kinds, so that a whole campaign has more than a thousand.
+const FAULTS_DEFAULT: u64 = 112;
 /// The seeds of `cargo xtask sim`, of which CI simulates a slice.
 const SEEDS_DEFAULT: u64 = 8000;
 
@@ -68,10 +71,39 @@ pub fn simulate(seeds: Seeds) -> Result<(), Failure> {
     step::run("simulation", command.args(seeds.words()).current_dir(root()))
 }
 
-pub fn torture(kills: u64) -> Result<(), Failure> {
+/// The faults of a torture campaign.
+pub struct Faults {
+    /// How many faults of each kind.
+    pub each: u64,
+    /// The kinds, separated by commas; all of them by default.
+    pub kinds: Option<String>,
+    /// How often the controller is killed besides, in the tests of kills alone.
+    pub kills: u64,
+}
+
+impl Faults {
+    pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let each = arguments.number("--faults")?;
+        let kinds = arguments.value("--kind")?;
+        let kills = arguments.number("--kills")?;
+        Ok(Faults {
+            each: each.unwrap_or(FAULTS_DEFAULT),
+            kinds,
+            kills: kills.unwrap_or(KILLS_DEFAULT),
+        })
+    }
+}
+
+pub fn torture(faults: &Faults) -> Result<(), Failure> {
     require("the torture test", &torture_test())?;
-    let mut command = cargo(["test", "--workspace", "--test", "torture", "--", "--nocapture"]);
-    step::run("torture", command.env("AUTOPILOT_TORTURE_KILLS", kills.to_string()))
+    let mut command = cargo(["test", "--workspace", "--test", "torture", "--"]);
+    command.env("AUTOPILOT_TORTURE_FAULTS", faults.each.to_string());
+    command.env("AUTOPILOT_TORTURE_KILLS", faults.kills.to_string());
+    if let Some(kinds) = &faults.kinds {
+        // One kind is looked at alone.
+        command.env("AUTOPILOT_TORTURE_KINDS", kinds).arg("faults_of_any_kind");
+    }
+    step::run("torture", command.args(["--nocapture", "--test-threads=1"]))
 }
 
 pub fn simulator() -> PathBuf {

@@ -30,7 +30,10 @@ usage: cargo xtask <command>
   test [--quick]                        everything CI checks, with a slice of the seeds and mutants;
                                         --quick: formatting, lints, tests without real agents and kills
   sim [--seeds N] [--from S] [--seed X] simulate N runs from seed S, or replay seed X alone
-  torture [--kills N]                   kill the real binary N times and check nothing is lost
+  torture [--faults N] [--kind K,…] [--kills N]
+                                        let N faults of each kind strike the real binary and check that
+                                        nothing is lost: controller, supervisor, git, agent, disk-full,
+                                        inodes, read-only, ref-damage, journal-damage
   mutants [name | --slice K/N]          plant each known bug and check that a test notices it
   bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
@@ -70,9 +73,9 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             campaign::simulate(seeds)
         }
         "torture" => {
-            let kills = arguments.number("--kills")?.unwrap_or(campaign::KILLS_DEFAULT);
+            let faults = campaign::Faults::from_arguments(&mut arguments)?;
             arguments.finish()?;
-            campaign::torture(kills)
+            campaign::torture(&faults)
         }
         "mutants" => {
             let choice = mutant::Choice::from_arguments(&mut arguments)?;

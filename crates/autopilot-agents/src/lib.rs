@@ -16,6 +16,7 @@ pub mod doing;
 pub mod ending;
 pub mod event;
 pub mod gateway;
+pub mod installed;
 mod jsonl;
 pub mod launch;
 pub mod openai;

@@ -6,6 +6,7 @@
 mod adapter;
 mod agent_settings;
 pub mod amend;
+mod choice;
 mod fault;
 pub mod nearest;
 mod price;
@@ -27,10 +28,11 @@ use crate::task_file::CommandOverrides;
 use serde::{Deserialize, Serialize};
 
 pub use crate::step::Role;
-pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, Options, UnknownAdapter, WorkBy};
+pub use adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, KINDS, Options, UnknownAdapter, WorkBy};
 pub use agent_settings::{
-    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy,
+    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
 };
+pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::Price;
 pub use template::template;
@@ -51,6 +53,8 @@ pub struct Config {
     pub plan: PlanConfig,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
+    #[serde(default, skip_serializing_if = "UatConfig::is_usual")]
+    pub uat: UatConfig,
     pub safety: Safety,
     pub builder: AgentConfig,
     pub reviewer: AgentConfig,
@@ -266,7 +270,33 @@ pub struct Rounds {
     pub step_timeouts_sec: BTreeMap<String, u64>,
     /// The retries that the file gives; [`Config::retries`] adds the defaults.
     pub retries: BTreeMap<String, u32>,
+    /// Whether a change whose validation failed is reviewed too.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub review_on_red: bool,
 }
+
+/// The acceptance cases that a reviewer writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UatConfig {
+    pub generate: GenerateCases,
+}
+
+impl UatConfig {
+    fn is_usual(&self) -> bool {
+        *self == UatConfig::default()
+    }
+}
+
+rows! {
+/// When acceptance cases are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+GenerateCases -> &'static str {
+    #[default]
+    Always: "always",
+    /// Only where a `uat` command runs them.
+    Auto: "auto",
+}}
 
 /// The rules that every change must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

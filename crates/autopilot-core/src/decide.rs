@@ -148,7 +148,10 @@ impl RecordDraft<'_> {
             AttemptWord::Session(session) => {
                 if let Some(live) = self.state.live.get(&id) {
                     let step = live.step;
-                    self.emit(Event::SessionOpened { id, task, step, session });
+                    let last = self.state.task(task).talk.session.as_ref();
+                    let continued =
+                        last.is_some_and(|last| last.session == session && last.attempt != id);
+                    self.emit(Event::SessionOpened { id, task, step, session, continued });
                 }
             }
             // A stopped effect may have happened: it stays wanted under its own id, by which it finds
@@ -248,11 +251,15 @@ impl RecordDraft<'_> {
         if !refusal::may_halt(self.state, &why, now) {
             return;
         }
+        let turn = self.turn_ended_by(&why);
         self.emit(Event::Halted { halt: Halt { why, now } });
         if now {
             for id in self.live_on_slots() {
                 self.end(id, Outcome::Revoked, Box::default());
             }
+        }
+        if let Some((task, why)) = turn {
+            self.end_turn(task, why);
         }
     }
 

@@ -8,7 +8,7 @@ mod facts;
 mod halt;
 
 pub use bill::{Bill, SessionTotal, TokenCount};
-pub use facts::{Facts, StepAnswer, Verdict};
+pub use facts::{Facts, SessionEnd, StepAnswer, Verdict};
 pub use halt::{Halt, HaltWhy, HoldWhy, MachineFault, THIS_MACHINE, away};
 
 use crate::config::{Options, WorkBy};
@@ -87,6 +87,9 @@ pub enum Event {
         task: TaskId,
         step: Step,
         session: String,
+        /// An earlier attempt of the task had the session.
+        #[serde(default, skip_serializing_if = "is_default")]
+        continued: bool,
     },
     /// A bill, cumulative for the attempt.
     Billed {
@@ -129,6 +132,11 @@ pub enum Event {
     TaskContinued {
         task: TaskId,
         words: Box<SessionPrompt>,
+    },
+    /// A turn that a person asked for failed; the task has its earlier result again.
+    TurnFailed {
+        task: TaskId,
+        why: String,
     },
     WaitBegan {
         task: TaskId,
@@ -205,6 +213,7 @@ impl Event {
             | Event::TaskSettled { task, .. }
             | Event::TaskReopened { task }
             | Event::TaskContinued { task, .. }
+            | Event::TurnFailed { task, .. }
             | Event::WaitBegan { task, .. }
             | Event::WaitEnded { task } => Some(*task),
             Event::RunStarted { .. }
@@ -330,6 +339,10 @@ pub enum Outcome {
     Failed {
         why: String,
     },
+    /// The configuration makes the step impossible, whatever the work is: ends the task at once.
+    Misconfigured {
+        why: String,
+    },
     /// The agent crashed, hung or could not be understood: spends a retry.
     Broke {
         why: String,
@@ -371,6 +384,7 @@ impl Outcome {
         match self {
             Outcome::Failed { why } => Some(why),
             Outcome::Passed
+            | Outcome::Misconfigured { .. }
             | Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Quota { .. }
@@ -431,6 +445,9 @@ pub enum Failure {
     /// A stage without a way back said no.
     #[error("{step} failed: {why}")]
     Refused { step: Step, why: String },
+    /// The configuration has to be changed first: exit code 78.
+    #[error("{step} can't be done as configured: {why}")]
+    Misconfigured { step: Step, why: String },
     /// Tasks below failed; none if all were blocked by failures elsewhere.
     #[error("{}", match failed {
         0 => "its tasks are blocked".to_owned(),
@@ -451,6 +468,7 @@ impl Failure {
             | Failure::Rail { .. }
             | Failure::Interrupted { .. }
             | Failure::Money { .. }
+            | Failure::Misconfigured { .. }
             | Failure::Children { .. } => false,
         }
     }
@@ -463,6 +481,7 @@ impl Failure {
             | Failure::Interrupted { .. }
             | Failure::Money { .. }
             | Failure::Refused { .. }
+            | Failure::Misconfigured { .. }
             | Failure::Children { .. } => false,
         }
     }

@@ -5,6 +5,11 @@ use crate::guard::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// The name of the command that prepares a worktree.
+pub const SETUP: &str = "setup";
+/// The lines of output that are quoted of a command that could not be run.
+const LAST_LINES_MAX: usize = 3;
+
 /// The results of a gate in one round.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RoundEvidence {
@@ -69,6 +74,33 @@ impl NewFailures {
     }
 }
 
+/// The way in which a shell says that it did not run a command, or a program inside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandNotRun {
+    Denied,
+    NotFound,
+}
+
+impl CommandNotRun {
+    /// What an exit code says; POSIX shells keep 126 and 127 for this, also for a program that is
+    /// missing inside of a script.
+    pub fn of(exit_code: Option<i32>) -> Option<CommandNotRun> {
+        match exit_code? {
+            126 => Some(CommandNotRun::Denied),
+            127 => Some(CommandNotRun::NotFound),
+            _ => None,
+        }
+    }
+
+    /// A few words for messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            CommandNotRun::Denied => "not executable",
+            CommandNotRun::NotFound => "not found",
+        }
+    }
+}
+
 /// The difference between the builder's claim about the tests and what the controller saw. It is
 /// shown to the reviewer and does not block.
 pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
@@ -94,7 +126,52 @@ impl SeenCommand {
         let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
         let same_words = self.mark.is_some() && self.mark == base.mark;
         let same_rewrite = self.changed && base.changed;
-        self.name == base.name && same_end && (known || same_words || same_rewrite)
+        // A command that did not run has shown nothing, so nothing of it can be excused.
+        let has_run = self.not_run().is_none();
+        let is_same = self.name == base.name && same_end && has_run;
+        is_same && (known || same_words || same_rewrite)
+    }
+
+    /// Says whether the shell could not run the command.
+    pub fn not_run(&self) -> Option<CommandNotRun> {
+        CommandNotRun::of(self.exit_code).filter(|_| self.ended)
+    }
+
+    /// The reason why a command that was not run on a task's tree counts against the task: the
+    /// base could run it, or the task brought it.
+    pub fn why_not_run(&self, base: &RoundEvidence) -> Option<String> {
+        let why = self.not_run()?.word();
+        let is_same = |known: &&SeenCommand| known.command == self.command;
+        let ran_before = base.checks.iter().find(is_same).is_some_and(|it| it.not_run().is_none());
+        let whose = match ran_before {
+            true => "it ran on the base, so the change removed or broke something it needs",
+            false => "the task's own command did not run on the base",
+        };
+        Some(format!("{} could not be run ({why}): {}; {whose}", self.name, self.last_words()))
+    }
+
+    /// The reason why a command that is not run on the untouched base is a fault of the
+    /// configuration.
+    pub fn misconfigured(&self) -> Option<String> {
+        let why = self.not_run()?.word();
+        let section = if self.name == SETUP { "worktrees" } else { "commands" };
+        let code = self.exit_code.unwrap_or_default();
+        Some(format!(
+            "`{section}.{}` can't be run on the untouched base: `{}` ended with exit code {code} \
+             ({why}): {}; install what it needs, or correct it in .autopilot/config.yml",
+            self.name,
+            self.command,
+            self.last_words()
+        ))
+    }
+
+    /// The last lines of the output on one line.
+    fn last_words(&self) -> String {
+        let lines: Vec<&str> =
+            self.output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(LAST_LINES_MAX);
+        let said = lines[from..].join(" / ");
+        if said.is_empty() { "it printed nothing".to_owned() } else { said }
     }
 
     /// Returns whether the exit code was 0, whatever else happened.
@@ -136,6 +213,32 @@ mod tests {
             let shown = of(vec![now]);
             assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
         }
+    }
+
+    #[test]
+    fn a_command_that_was_not_run_is_never_excused_and_says_why() {
+        for (code, why) in [(126, "not executable"), (127, "not found")] {
+            let output = "/bin/sh: 1: ./t: no\n".to_owned();
+            let mark = Some("same".to_owned());
+            let gone = SeenCommand { output, mark, ..seen("tests", code, &[]) };
+            let base = of(vec![gone.clone()]);
+            assert_eq!(of(vec![gone.clone()]).new_failures(&base).count(), 1, "{code}");
+            let told = gone.misconfigured().unwrap();
+            for part in
+                ["`commands.tests`", "`run tests`", &format!("({why}): /bin/sh: 1: ./t: no")]
+            {
+                assert!(told.contains(part), "{part}: {told}");
+            }
+            let ran = of(vec![seen("tests", 1, &[])]);
+            let later = gone.why_not_run(&ran).unwrap();
+            assert!(later.starts_with(&format!("tests could not be run ({why})")), "{later}");
+            assert!(later.contains("the change removed or broke something"), "{later}");
+            assert!(gone.why_not_run(&base).unwrap().contains("the task's own"), "{later}");
+        }
+        let killed = SeenCommand { ended: false, ..seen("tests", 127, &[]) };
+        assert_eq!((killed.not_run(), seen("tests", 2, &[]).misconfigured()), (None, None));
+        let setup = seen(SETUP, 127, &[]).misconfigured().unwrap();
+        assert!(setup.starts_with("`worktrees.setup` can't be run"), "{setup}");
     }
 
     #[test]

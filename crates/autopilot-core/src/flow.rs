@@ -3,6 +3,7 @@
 //! Everything that is particular to a flow is in this folder. The machine reads the tables and
 //! calls the gate of a pipeline; it names none of them.
 
+pub mod builder_session;
 pub mod goal;
 pub mod merging;
 pub mod paired;

@@ -6,6 +6,7 @@ mod conflict;
 pub mod finding;
 pub mod path;
 mod repository;
+pub mod secret;
 mod test_code;
 mod todo;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use finding::{FINDINGS_MAX, Finding, FindingSource, Severity, report};
 pub use path::is_denied;
+pub use secret::{LeakForm, LeakPlace, SecretLeak};
 pub use test_code::is_test_path;
 
 /// A whole change against its base, with staged and untracked files.
@@ -25,6 +27,9 @@ pub struct Change {
     pub added: Vec<ChangedLine>,
     /// The removed lines, with their numbers in the old files.
     pub removed: Vec<ChangedLine>,
+    /// The known secrets whose values the change holds.
+    #[serde(default)]
+    pub leaks: Vec<SecretLeak>,
 }
 
 /// One file of a change.
@@ -87,7 +92,8 @@ pub struct GuardRules<'a> {
 
 /// Checks a change and returns the findings, the most severe ones first.
 pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
-    let mut findings = path::check(&change.files, rules.allowed_paths, rules.deny_paths);
+    let mut findings = secret::check(change);
+    findings.extend(path::check(&change.files, rules.allowed_paths, rules.deny_paths));
     findings.extend(repository::check(&change.files, rules.allowed_paths));
     findings.extend(conflict::check(change));
     findings.extend(diff_cap(change, rules.diff_line_cap));

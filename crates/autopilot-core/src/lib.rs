@@ -8,6 +8,7 @@
 //! [`event`] and [`input`] for what the core writes and hears, [`state`] for what it knows,
 //! [`decide`] for the rules, [`pilot`] for the loop that the engine turns.
 
+pub mod command_line;
 pub mod config;
 pub mod dag;
 pub mod decide;
@@ -19,6 +20,7 @@ pub mod flow;
 pub mod guard;
 pub mod id;
 pub mod input;
+pub mod key_shape;
 pub mod limit;
 pub mod number;
 pub mod pilot;

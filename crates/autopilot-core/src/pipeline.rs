@@ -14,6 +14,8 @@ pub struct Stage {
     pub step: Step,
     pub work: Work,
     pub when: When,
+    /// The condition under which a setting saves the stage, whose result would decide nothing.
+    pub spared: Option<Sparing>,
     pub fails: Else,
     /// The pipeline of the tasks that the stage brings. A stage that should bring tasks and brings
     /// none is broken.
@@ -67,9 +69,18 @@ pub enum When {
     On(Switch),
 }
 
+/// A switch that saves a stage, and the condition for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sparing {
+    /// The switch is on, and this step has said no in the same round.
+    AfterNo(Switch, Step),
+    /// The switch is on, and the second one is off.
+    Without(Switch, Switch),
+}
+
 rows! {
 /// The settings that configuration and people may switch, each with the reason why a stage is
-/// skipped while it is off. The tables themselves are not configurable.
+/// skipped: while it is off, or by a [`Sparing`] while it is on. The tables themselves are not configurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 Switch -> &'static str {
@@ -88,11 +99,15 @@ Switch -> &'static str {
     HasTests: "no `tests` command is configured, so nothing was proven",
     /// Tasks that depend on a failed one are not started.
     FailFast: "nobody asked to skip the tasks that depend on a failure",
+    /// No review is paid for after failed tests (`loop.review_on_red: false`).
+    SpareReview: "the validation failed, and `loop.review_on_red` is false",
+    /// Acceptance cases are written only where a command runs them (`uat.generate: auto`).
+    SpareCases: "no `uat` command would run the cases, and `uat.generate` is auto",
 }}
 
 impl Switch {
-    /// The reason given for a stage that was skipped because the switch is off.
-    pub fn why_off(self) -> &'static str {
+    /// The reason given for a stage that was skipped because of the switch.
+    pub fn why_skipped(self) -> &'static str {
         self.row()
     }
 }
@@ -116,7 +131,7 @@ pub enum Else {
 }
 
 const fn stage(step: Step, work: Work) -> Stage {
-    Stage { step, work, when: When::Always, fails: Else::Fail, spawns: None }
+    Stage { step, work, when: When::Always, spared: None, fails: Else::Fail, spawns: None }
 }
 
 /// A stage for an agent or a command on a worker.
@@ -148,6 +163,12 @@ impl Stage {
     /// The same stage under a condition.
     pub const fn when(mut self, when: When) -> Stage {
         self.when = when;
+        self
+    }
+
+    /// The same stage, saved by a setting under a condition.
+    pub const fn spared(mut self, spared: Sparing) -> Stage {
+        self.spared = Some(spared);
         self
     }
 

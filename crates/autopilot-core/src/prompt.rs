@@ -4,6 +4,7 @@
 //! and text that a program or an agent produced stands between fences that it cannot close itself.
 
 mod build;
+mod continued;
 mod part;
 mod plan;
 mod review;
@@ -18,6 +19,7 @@ use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
 
 pub use build::{builder, fix};
+pub use continued::{ContinuedWork, builder_continued, fix_continued};
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};

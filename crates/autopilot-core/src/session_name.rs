@@ -53,6 +53,7 @@ pub fn asked_something(outcome: &Outcome, facts: &Facts) -> bool {
         // Every launch leaves a log.
         Outcome::Passed
         | Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Broke { .. }
         | Outcome::Quota { .. }
         | Outcome::Away { .. } => facts.log.is_some(),

@@ -6,8 +6,10 @@
 mod account;
 mod apply;
 mod index;
+mod talk;
 
 pub use account::{Account, Hold, LaneState};
+pub use talk::{BuilderSession, BuilderTalk, StandingResult};
 
 use crate::config::Options;
 use crate::event::{
@@ -142,6 +144,8 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Used::is_empty")]
     pub used: Used,
     pub sessions: BTreeMap<Step, String>,
+    #[serde(default, skip_serializing_if = "BuilderTalk::is_empty")]
+    pub talk: BuilderTalk,
     /// The vendors' own totals, by session.
     #[serde(default)]
     pub totals: BTreeMap<String, SessionTotal>,
@@ -249,6 +253,15 @@ impl State {
     pub fn merged_tips(&self) -> impl Iterator<Item = &str> {
         let merges = self.tasks.iter().filter_map(|task| task.last(Step::Merge));
         merges.filter_map(|shown| shown.facts.tip.as_deref())
+    }
+
+    /// The names of the run's tasks, each with the commit by which it was merged, if it was.
+    pub fn task_commits(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let tasks = self.tasks.iter().filter(|task| task.parent.is_some());
+        tasks.map(|task| {
+            let merge = task.last(Step::Merge);
+            (task.name(), merge.and_then(|shown| shown.facts.commit.as_deref()))
+        })
     }
 
     /// The end of the run, if it is over.

@@ -16,7 +16,7 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use autopilot_core::config::{Config, ConfigFaults, HumanGate, Options, Warning};
+use autopilot_core::config::{Config, ConfigFaults, GenerateCases, HumanGate, Options, Warning};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
@@ -340,6 +340,8 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::PlanGate, plan_gate || request.hold_plan),
         (Switch::EndGate, end_gate),
         (Switch::FailFast, request.fail_fast),
+        (Switch::SpareReview, !config.rounds.review_on_red),
+        (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
     ];
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }

@@ -7,6 +7,7 @@ mod artifact;
 mod asking;
 mod billing;
 mod build;
+mod builder_turn;
 mod change;
 mod conflict;
 mod error;
@@ -15,6 +16,7 @@ pub mod fault;
 pub mod further;
 mod goal;
 mod home;
+mod left_session;
 mod lend;
 mod mend;
 mod merge;
@@ -43,6 +45,7 @@ pub use artifact::{
 pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
+pub(crate) use left_session::{keep_left, session_files_of};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;
@@ -62,6 +65,7 @@ use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::wanted::Want;
+use autopilot_host::git::Border;
 use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
@@ -78,6 +82,10 @@ pub struct Context {
     pub config: Config,
     pub workshop: Workshop,
     pub redactor: Arc<Redactor>,
+    /// The redactor of what is sent to agents.
+    pub prompt_redactor: Redactor,
+    /// The check of everything that leaves the hub.
+    pub border: Arc<Border>,
     pub variables: Variables,
     /// Autopilot's own executable, which is also the supervisor and the scripted agent.
     pub own: Utf8PathBuf,
@@ -164,6 +172,12 @@ pub struct AgentsSeen {
     pub told: u32,
     /// The directories of the questions they were asked.
     pub execs: Vec<Utf8PathBuf>,
+    /// The directories in the home of the last agent that make up its sessions.
+    pub session_parts: Vec<std::path::PathBuf>,
+    /// The recorded change was made in the worktree, in a replay.
+    pub is_change_repeated: bool,
+    /// The session that was opened last.
+    pub session: Option<String>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -327,6 +341,11 @@ impl Job {
         self.context.redactor.redact(text).into_owned()
     }
 
+    /// The text of a prompt without secrets.
+    fn clean_for_agent(&self, text: &str) -> String {
+        self.context.prompt_redactor.redact(text).into_owned()
+    }
+
     /// JSON with redacted values; redacting the text as a whole could break the JSON.
     fn clean_json(&self, value: &impl serde::Serialize) -> Result<String, JobError> {
         let mut value = serde_json::to_value(value).map_err(JobError::Json)?;
@@ -337,6 +356,7 @@ impl Job {
     fn redacted(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { why } => Outcome::Failed { why: self.clean(&why) },
+            Outcome::Misconfigured { why } => Outcome::Misconfigured { why: self.clean(&why) },
             Outcome::Broke { why } => Outcome::Broke { why: self.clean(&why) },
             Outcome::Skipped { why } => Outcome::Skipped { why: self.clean(&why) },
             Outcome::Away { why, text, until } => {

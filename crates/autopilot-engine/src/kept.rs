@@ -25,15 +25,18 @@ const NOTE_BYTES_MAX: u64 = 4 * 1024;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Characters of a session's digest in the name of its directory.
 const DIGEST_CHARS: usize = 32;
-const NOTE: &str = "session.json";
+pub(crate) const NOTE: &str = "session.json";
 const REMOVED: &str = "removed.txt";
 
 /// The owner of a kept session. The file's modification time is the session's last use.
-#[derive(Serialize, Deserialize)]
-struct SessionNote {
-    run: String,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SessionNote {
+    pub run: String,
     #[serde(default)]
-    session: String,
+    pub session: String,
+    /// The directory in which the agent worked last.
+    #[serde(default)]
+    pub dir: Option<String>,
 }
 
 /// The directory for the files of a session. Two attempts that name the same session have two
@@ -69,7 +72,7 @@ pub fn found(
 /// Copies the parts of an agent's home that make up its session.
 pub fn keep(
     kept: &Utf8Path,
-    (run, session): (&str, &str),
+    note: &SessionNote,
     home: &Path,
     parts: &[PathBuf],
     left_out: impl Fn(&Path) -> bool,
@@ -78,11 +81,20 @@ pub fn keep(
         agent_home::keep(home, part, kept.as_std_path(), &left_out)?;
     }
     if kept.is_dir() {
-        let note = SessionNote { run: run.to_owned(), session: session.to_owned() };
-        let note = serde_json::to_string(&note)?;
+        let note = serde_json::to_string(note)?;
         file::write_atomic(kept.join(NOTE).as_std_path(), note.as_bytes()).map_err(plain)?;
     }
     Ok(())
+}
+
+/// Returns whether all files of a session were copied.
+pub fn is_whole(kept: &Utf8Path) -> bool {
+    kept.join(NOTE).is_file()
+}
+
+/// The directory in which the agent of a kept session worked last.
+pub fn worked_in(kept: &Utf8Path) -> Option<String> {
+    note_of(&kept.join(NOTE))?.dir
 }
 
 /// The sessions that may be removed: too old or too many, and not of a run in `open`.
@@ -182,7 +194,8 @@ mod tests {
             let home = self.place.state.join("home");
             fs::create_dir_all(home.join("projects")).unwrap();
             fs::write(home.join("projects/said"), name).unwrap();
-            keep(&kept, (run, name), home.as_std_path(), &["projects".into()], |_| false).unwrap();
+            let note = SessionNote { run: run.into(), session: name.into(), dir: None };
+            keep(&kept, &note, home.as_std_path(), &["projects".into()], |_| false).unwrap();
             let used = SystemTime::now() - DAY * u32::try_from(days).unwrap();
             fs::File::open(kept.join(NOTE)).unwrap().set_modified(used).unwrap();
             kept

@@ -17,6 +17,7 @@ pub mod host;
 pub mod inbox;
 pub mod job;
 pub mod kept;
+pub mod leak;
 pub mod place;
 pub mod pool;
 pub mod ports;

@@ -1,47 +1,202 @@
-//! Builds the redactor of a run from its configuration and every known secret.
+//! The secrets that a run knows, and what is made of them: the redactor of everything shown, and the
+//! border that nothing with their values crosses.
 
 use crate::environment::{self, Variables};
+use crate::leak;
 use crate::place::StatePaths;
 use crate::run_process::{RunProcessError, pinned};
 use autopilot_core::config::Config;
+use autopilot_core::key_shape::any_key;
 use autopilot_core::state::State;
 use autopilot_host::file;
-use autopilot_host::redact::{self, Redactor};
+use autopilot_host::git::{Border, UserRepo};
+use autopilot_host::redact::{self, RedactError, Redactor};
+use autopilot_host::secret::{NamedSecret, SecretFinder};
 use autopilot_journal::JournalHistory;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
 
 const COPIED_BYTES_MAX: u64 = 1 << 20;
+const LOGIN_BYTES_MAX: u64 = 1 << 20;
 
-/// The redactor for a configuration. It hides the configured patterns and every known secret: those
-/// in the environment, in files copied into worktrees, and in `known`.
-pub fn redactor(
-    place: &StatePaths,
-    config: &Config,
-    variables: &Variables,
-    known: &[String],
-) -> Result<Redactor, RunProcessError> {
-    let mut secrets: Vec<String> = redact::secrets_of(variables.clone());
-    secrets.extend(variables.values().flat_map(|value| redact::secrets_of_url(value)));
-    secrets.extend(known.iter().cloned());
-    // A key is a secret whatever its variable is called.
-    secrets
-        .extend(environment::key_variables(config).filter_map(|key| variables.get(key).cloned()));
-    for (name, value) in environment::given(config, variables) {
-        secrets.extend(redact::secrets_of_url(&value));
-        if redact::is_secret_value(&name, &value) {
-            secrets.push(value);
+/// The logins of agents: the variable that names their directory, where it is without one, and the
+/// file in it.
+const LOGINS: [(&str, &str, &str); 3] = [
+    ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
+    ("CODEX_HOME", ".codex", "auth.json"),
+    ("XDG_DATA_HOME", ".local/share", "opencode/auth.json"),
+];
+
+/// The secrets that a run knows, each with where it comes from.
+#[derive(Debug, Default)]
+pub struct KnownSecrets(Vec<NamedSecret>);
+
+impl KnownSecrets {
+    /// The secrets in the environment: by their names, and passwords in URLs.
+    pub fn of_environment(variables: &Variables) -> KnownSecrets {
+        let mut known = KnownSecrets::default();
+        for (name, value) in variables {
+            known.add_of_url(name, value);
+            if redact::is_secret_name(name) && value.len() >= redact::SECRET_BYTES_MIN {
+                known.add(name, value);
+            }
         }
+        known
     }
-    for path in &config.worktrees.copy {
-        let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
-        secrets.extend(assigned_values(&String::from_utf8_lossy(&bytes.unwrap_or_default())));
-    }
-    if let Some(user) = environment::user_home(variables) {
-        for name in &config.gates.home {
+
+    /// The secrets in the configuration, in the environment, and in files copied into worktrees.
+    pub fn new(place: &StatePaths, config: &Config, variables: &Variables) -> KnownSecrets {
+        let mut known = KnownSecrets::of_environment(variables);
+        // A key is a secret whatever its variable is called.
+        for name in environment::key_variables(config) {
+            variables.get(name).into_iter().for_each(|value| known.add(name, value));
+        }
+        for (name, value) in environment::given(config, variables) {
+            let name = if name.is_empty() { "mcp_servers" } else { &name };
+            known.add_of_address(name, &value);
+            if redact::is_secret_setting(name, &value) {
+                known.add(name, &value);
+            }
+        }
+        known.add_of_notices(config, variables);
+        known.add_of_logins(variables);
+        known.add_of_url("database", &config.database);
+        for path in &config.worktrees.copy {
+            let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
+            known.add_of_file(path, &String::from_utf8_lossy(&bytes.unwrap_or_default()));
+        }
+        let user = environment::user_home(variables).unwrap_or_default();
+        for name in config.gates.home.iter().filter(|_| user.is_absolute()) {
             let bytes = file::read_capped(user.join(name).as_std_path(), COPIED_BYTES_MAX);
-            secrets.extend(listed_values(&String::from_utf8_lossy(&bytes.unwrap_or_default())));
+            known.add_of_settings(name, &String::from_utf8_lossy(&bytes.unwrap_or_default()));
+        }
+        known
+    }
+
+    /// The same with the passwords in the addresses of the user's remotes.
+    #[must_use]
+    pub fn with_remotes(mut self, repo: &UserRepo) -> KnownSecrets {
+        repo.remote_secrets.iter().for_each(|secret| self.add("a remote of git", secret));
+        self
+    }
+
+    /// The redactor of everything that people see and of everything that is kept: it hides the
+    /// secrets, the configured patterns, and whatever has the shape of a well-known key.
+    pub fn redactor(&self, patterns: &[String]) -> Result<Redactor, RunProcessError> {
+        Ok(self.redactor_for_agents(patterns)?.hiding_shapes(&any_key())?)
+    }
+
+    /// The redactor of prompts. It leaves in what only looks like a key: an agent reads the same
+    /// text in its worktree, and can't work on example keys that it is not shown.
+    pub fn redactor_for_agents(&self, patterns: &[String]) -> Result<Redactor, RedactError> {
+        Redactor::new(patterns, self.0.iter().map(|secret| &secret.value))
+    }
+
+    /// The search for the values that must not leave the machine.
+    pub fn finder(&self) -> Result<SecretFinder, RunProcessError> {
+        let failed = |source| RedactError::Secrets { count: self.0.len(), source };
+        Ok(SecretFinder::new(&self.0).map_err(failed)?)
+    }
+
+    /// The border of the hub for work that began with a commit of this repository.
+    pub fn border(&self, repo: &UserRepo) -> Result<Border, RunProcessError> {
+        Ok(Border::new(self.finder()?, Some(repo.base_tip.clone()), leak::withheld))
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        self.0.push(NamedSecret::new(name, value));
+    }
+
+    fn add_of_url(&mut self, name: &str, value: &str) {
+        let name = format!("the password in {name}");
+        redact::secrets_of_url(value).iter().for_each(|secret| self.add(&name, secret));
+    }
+
+    /// Adds the password of an address, and the parts of its path and query that look like keys.
+    fn add_of_address(&mut self, name: &str, value: &str) {
+        self.add_of_url(name, value);
+        redact::keys_of_url(value).iter().for_each(|secret| self.add(name, secret));
+    }
+
+    /// Adds what is used to notify a person: whoever has the webhook's address may write to it, and
+    /// a command is given the whole environment.
+    fn add_of_notices(&mut self, config: &Config, variables: &Variables) {
+        if let Some(url) = &config.notify.webhook {
+            self.add("notify.webhook", url);
+            self.add_of_address("notify.webhook", url);
+        }
+        let Some(command) = &config.notify.command else { return };
+        for word in command.split_whitespace().map(|word| word.trim_matches(['"', '\''])) {
+            self.add_of_address("notify.command", word);
+            if redact::is_secret_value("", word) {
+                self.add("notify.command", word);
+            }
+        }
+        for (name, value) in variables {
+            self.add_of_address(name, value);
+            if redact::is_secret_value(name, value) {
+                self.add(name, value);
+            }
         }
     }
-    Ok(Redactor::new(&config.logging.redact_patterns, &secrets)?)
+
+    /// Adds the tokens of the logins that agents are given a copy of.
+    fn add_of_logins(&mut self, variables: &Variables) {
+        for (place, below_home, path) in LOGINS {
+            let own = variables.get(place).map(Utf8PathBuf::from);
+            let usual = variables.get("HOME").map(|home| Utf8Path::new(home).join(below_home));
+            let Some(file) = own.or(usual).map(|dir| dir.join(path)) else { continue };
+            let bytes = file::read_capped(file.as_std_path(), LOGIN_BYTES_MAX).unwrap_or_default();
+            let login: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            self.add_of_login(&format!("the login in {file}"), &login);
+        }
+    }
+
+    fn add_of_login(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::String(text) if redact::is_secret_value("", text) => self.add(name, text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_of_login(name, item)),
+            Value::Object(members) => {
+                members.values().for_each(|member| self.add_of_login(name, member));
+            }
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Adds the secrets of a settings file of the user's home, such as `.npmrc`, `.netrc`,
+    /// `.yarnrc.yml` or a TOML or JSON file.
+    fn add_of_settings(&mut self, path: &str, text: &str) {
+        self.add_of_file(path, text);
+        for line in text.lines() {
+            let words = || line.split([' ', '\t', '"', '\'', ',']).filter(|word| !word.is_empty());
+            words().for_each(|word| self.add_of_url(path, word));
+            // `password hunter22` in `.netrc`, `npmAuthToken: x` in YAML, `"auth": "x"` in JSON.
+            let plain: Vec<&str> = words().filter(|word| ![":", "="].contains(word)).collect();
+            for pair in plain.windows(2) {
+                let (name, value) = (pair[0].trim_matches([':', '=']), pair[1]);
+                if redact::is_secret_name(name) && redact::is_secret_value(name, value) {
+                    self.add(&format!("{name} in {path}"), value);
+                }
+            }
+        }
+    }
+
+    /// Adds the secrets among the values of `NAME=value` lines, as in `.env`. Not every setting is a
+    /// secret, and hiding a word such as `production` would hide unrelated text too.
+    fn add_of_file(&mut self, path: &str, text: &str) {
+        for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+            let name = name.trim().trim_start_matches("export ").trim();
+            let value = value.trim();
+            let is_quoted = value.starts_with(['"', '\'']);
+            let value = if is_quoted { value } else { value.split(" #").next().unwrap_or(value) };
+            let value = value.trim().trim_matches(['"', '\'']);
+            let told = format!("{name} in {path}");
+            self.add_of_address(&told, value);
+            if redact::is_secret_value(name, value) {
+                self.add(&told, value);
+            }
+        }
+    }
 }
 
 /// The redactor of an existing run, with the configuration it started with.
@@ -54,50 +209,32 @@ pub fn redactor_of(
     if !state.has_begun() {
         return Ok(Redactor::none());
     }
-    redactor(place, &pinned(history, state)?, variables, &[])
-}
-
-/// The secrets of a settings file of the user's home, such as `.npmrc`, `.netrc`, `.yarnrc.yml` or a
-/// TOML or JSON file.
-fn listed_values(text: &str) -> Vec<String> {
-    let mut secrets = assigned_values(text);
-    for line in text.lines() {
-        let words: Vec<&str> = line.split([' ', '\t', '"', '\'', ',']).collect();
-        secrets.extend(words.iter().flat_map(|word| redact::secrets_of_url(word)));
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        for pair in words.windows(2) {
-            let name = pair[0].trim_matches([':', '=']);
-            // `password hunter22` in `.netrc`, `npmAuthToken: x` in YAML, `"auth": "x"` in JSON.
-            let value = if pair[1] == ":" || pair[1] == "=" { "" } else { pair[1] };
-            if redact::is_secret_name(name) && redact::is_secret_value(name, value) {
-                secrets.push(value.to_owned());
-            }
-        }
-    }
-    secrets
-}
-
-/// The secrets among the values of `NAME=value` lines, as in `.env`. Not every setting is a secret,
-/// and hiding a word such as `production` would hide unrelated text too.
-fn assigned_values(text: &str) -> Vec<String> {
-    let mut secrets = Vec::new();
-    for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
-        let name = name.trim().trim_start_matches("export ").trim();
-        let value = value.trim();
-        let is_quoted = value.starts_with(['"', '\'']);
-        let value = if is_quoted { value } else { value.split(" #").next().unwrap_or(value) };
-        let value = value.trim().trim_matches(['"', '\'']);
-        secrets.extend(redact::secrets_of_url(value));
-        if redact::is_secret_value(name, value) {
-            secrets.push(value.to_owned());
-        }
-    }
-    secrets
+    let config = pinned(history, state)?;
+    KnownSecrets::new(place, &config, variables).redactor(&config.logging.redact_patterns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_file(text: &str) -> Vec<String> {
+        let mut known = KnownSecrets::default();
+        known.add_of_file(".env", text);
+        known.0.into_iter().map(|secret| secret.value).collect()
+    }
+
+    /// The names of what is known of a configuration and an environment, with the values.
+    fn known(config: &str, variables: &[(&str, &str)]) -> Vec<(String, String)> {
+        let (config, _) = Config::parse(&format!("commands: {{ tests: t }}\n{config}")).unwrap();
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let place = StatePaths { root: "/none".into(), state: "/none".into() };
+        let known = KnownSecrets::new(&place, &config, &variables.iter().map(pair).collect());
+        known.0.into_iter().map(|secret| (secret.name, secret.value)).collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
 
     #[test]
     fn secrets_of_an_env_file_are_told_from_settings() {
@@ -106,15 +243,66 @@ mod tests {
             DATABASE_URL=postgres://app:pg-secret@localhost:5432/app\n\
             OTHER_URL=postgres://postgres:postgres@localhost/app\n";
         let found = ["abcdef123", "longer value", "hunter22", "k3yWithoutAName0815", "pg-secret"];
-        assert_eq!(assigned_values(text), found);
+        assert_eq!(of_file(text), found);
         let text = "APP_MODE=APPROVE\nNODE_ENV=production\nHOST=localhost\nA_TOKEN=short\n\
             LOG_FILE=/var/log/app/2026.log\nURL=http://localhost:8080/v1/users\n\
-            NAME=a name of many words\n";
-        assert_eq!(assigned_values(text), [""; 0]);
+            NAME=a name of many words\nMODEL=claude-sonnet-4-5-20250929\n\
+            OPTIONS=--max-old-space-size=4096\nIMAGE=postgres-15-alpine\n";
+        assert_eq!(of_file(text), [""; 0]);
+    }
+
+    #[test]
+    fn a_webhook_is_a_secret_whole_and_in_part() {
+        let url = "https://hooks.example.com/services/T0AB/x1y2z3a4b5c6d7e8f9";
+        let found = known(&format!("notify: {{ webhook: '{url}' }}\n"), &[]);
+        let part = ("notify.webhook", "x1y2z3a4b5c6d7e8f9");
+        assert_eq!(found, pairs(&[("notify.webhook", url), part]));
+    }
+
+    #[test]
+    fn values_given_to_agents_are_secrets_and_settings_are_not() {
+        let config = "builder: { mode: script, script: a, env: { DEPLOY: zq7-Rv2x-canary, RUST_LOG: \
+                      debug, MODEL: gpt-5-codex, PORT: '8080', NODE_OPTIONS: --max-old-space-size=4096, \
+                      API_TOKEN: abcdef } }\n";
+        let found = known(config, &[]);
+        assert_eq!(found, pairs(&[("API_TOKEN", "abcdef"), ("DEPLOY", "zq7-Rv2x-canary")]));
+    }
+
+    #[test]
+    fn the_tokens_of_an_agents_login_are_known() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join(".codex");
+        std::fs::create_dir(&dir).unwrap();
+        let login = r#"{"tokens":{"access_token":"t0k3n-0f-th3-l0g1n-99"},"mode":"chatgpt"}"#;
+        std::fs::write(dir.join("auth.json"), login).unwrap();
+        let found = known("", &[("HOME", home.path().to_str().unwrap())]);
+        let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["t0k3n-0f-th3-l0g1n-99"]);
+    }
+
+    #[test]
+    fn the_environment_of_a_command_that_notifies_is_known_and_otherwise_only_named_secrets() {
+        let variables = [
+            ("GITHUB_TOKEN", "t0k3nOfTheForge"),
+            ("DATABASE_URL", "postgres://app:pg-pass-77@db/app"),
+            ("PLAIN_CHANNEL", "c4nn3lWithoutAName99"),
+            ("LANG", "en_US.UTF-8"),
+        ];
+        let password = ("the password in DATABASE_URL", "pg-pass-77");
+        let token = ("GITHUB_TOKEN", "t0k3nOfTheForge");
+        assert_eq!(known("", &variables), pairs(&[password, token]));
+        let found = known("notify: { command: 'sh notify.sh' }\n", &variables);
+        assert!(found.contains(&("PLAIN_CHANNEL".into(), "c4nn3lWithoutAName99".into())));
+        assert!(!found.iter().any(|(name, _)| name == "LANG"), "{found:?}");
     }
 
     #[test]
     fn secrets_of_the_files_that_gates_get_are_found_in_their_own_forms() {
+        let of_settings = |text: &str| {
+            let mut known = KnownSecrets::default();
+            known.add_of_settings(".npmrc", text);
+            known.0.into_iter().map(|secret| secret.value).collect::<Vec<_>>()
+        };
         let files = [
             ("//registry.example/:_authToken=npm_0123456789\nsave-exact=true\n", "npm_0123456789"),
             ("npmAuthToken: yarn-secret-1\nnodeLinker: node-modules\n", "yarn-secret-1"),
@@ -124,9 +312,9 @@ mod tests {
             ("[url \"https://me:ghp_aaaa1111@h/\"]\n  insteadOf = https://h/\n", "ghp_aaaa1111"),
         ];
         for (text, secret) in files {
-            assert!(listed_values(text).iter().any(|found| found == secret), "{text}");
+            assert!(of_settings(text).iter().any(|found| found == secret), "{text}");
         }
         let plain = "[user]\n  name = Ada\n  email = ada@example.com\n[core]\n  editor = vim\n";
-        assert_eq!(listed_values(plain), [""; 0]);
+        assert_eq!(of_settings(plain), [""; 0]);
     }
 }

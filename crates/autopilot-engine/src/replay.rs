@@ -5,7 +5,7 @@ mod decision;
 mod player;
 mod recording;
 
-pub use decision::{Decisions, Difference, compare, decisions};
+pub use decision::{Decisions, Difference, compare, compare_ends, decisions};
 pub use player::{Played, Player};
 pub use recording::{RecordedEnds, RecordedTurns, Recording, RecordingError};
 

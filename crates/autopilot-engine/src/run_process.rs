@@ -200,7 +200,7 @@ pub fn open(
         notice(&format!("unfinished work of an earlier process is kept at {saved}"));
     }
     let branch = RunBranch::of(&workshop);
-    if let Some(restored) = branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
+    for restored in branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
         notice(&restored);
     }
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
@@ -243,13 +243,14 @@ impl OpenRun {
     pub async fn work(self, wait: WaitPolicy) -> Result<State, RunProcessError> {
         let OpenRun { parts, ground, branch, first, texts, lock } = self;
         let (place, feed) = (parts.place.clone(), parts.feed.clone());
+        let border = Arc::clone(&ground.border);
         let _told = EndOfFeed(parts.feed.clone());
         let shell = Shell::new(parts, wait, |texts, signals| ground.context(texts, signals))?;
         for text in &texts {
             shell.texts().put(text).map_err(ShellError::from)?;
         }
         let ended = watched(shell.work(first), &place).await?;
-        if let Some(restored) = branch.restore_done(&ended).map_err(WorkspaceError::from)? {
+        for restored in branch.restore_done(&ended, &border).map_err(WorkspaceError::from)? {
             feed.notice(&restored);
         }
         drop(lock);

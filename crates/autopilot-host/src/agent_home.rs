@@ -310,5 +310,29 @@ pub fn keep(
     Ok(())
 }
 
+/// Returns whether a plain file below `dir` has a name that fits. No link is followed, and only as
+/// many files are looked at as a session may have.
+pub fn has_file(dir: &Path, fits: impl Fn(&str) -> bool) -> bool {
+    let mut looked_at = 0;
+    let mut to_do = vec![dir.to_owned()];
+    while let Some(dir) = to_do.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                to_do.push(entry.path());
+            } else if kind.is_file() {
+                looked_at += 1;
+                if entry.file_name().to_str().is_some_and(&fits) {
+                    return true;
+                }
+            }
+            if looked_at > SESSION_FILES_MAX {
+                return false;
+            }
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests;

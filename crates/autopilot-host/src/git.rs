@@ -2,6 +2,7 @@
 //! slots of our own, and nothing that an agent can write is ever executed.
 
 pub mod artifact;
+mod border;
 mod capture;
 mod change;
 pub(crate) mod command;
@@ -31,13 +32,14 @@ mod sweep;
 mod train;
 mod transfer;
 
+pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{AttemptName, Capture, CaptureRequest, Violation};
 pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::GitError;
-pub use hub::{ExpectedRef, Hub};
+pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};

@@ -26,6 +26,7 @@ pub mod redact;
 pub mod register;
 pub mod room;
 pub mod sandbox;
+pub mod secret;
 pub mod skill;
 pub mod sweep;
 pub mod turnstile;

@@ -1,8 +1,12 @@
 //! Redaction: secrets leave neither in a log nor in a prompt, also when cut by a read.
 //!
-//! Two kinds of text are hidden: exact values (raw, JSON-escaped, percent-encoded, base64 at every
-//! alignment) and matches of the configured patterns. A pattern sees at most one line. Inside JSON
-//! only the values are redacted, never the text: a pattern knows nothing of quotes and braces.
+//! Three kinds of text are hidden: exact values (raw, JSON-escaped, percent-encoded, hexadecimal,
+//! base64 at every alignment), the shapes of well-known keys, and matches of the configured
+//! patterns. A pattern sees at most one line. Inside JSON only the values are redacted, never the
+//! text: a pattern knows nothing of quotes and braces.
+
+pub(crate) mod form;
+mod value;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,7 +16,13 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use serde_json::Value;
 
-use crate::escape;
+use form::forms_of;
+
+pub use form::SecretForm;
+pub use value::{
+    is_secret_name, is_secret_setting, is_secret_value, keys_of_url, secrets_of, secrets_of_url,
+    without_secrets,
+};
 
 /// The text that stands in place of a secret.
 pub const REPLACEMENT: &str = "[redacted]";
@@ -23,11 +33,12 @@ pub const SECRET_BYTES_MIN: usize = 6;
 /// How much of an unfinished line is held back, in which a match may still be growing.
 pub const WINDOW_BYTES_MAX: usize = 8 * 1024;
 
-/// The shortest value with letters and digits that is a secret whatever its name.
-const UNNAMED_BYTES_MIN: usize = 16;
-
 /// The mark where a text was cut; a secret that was cut with it is no longer whole.
 const CUT_MARK: &[u8] = "… [".as_bytes();
+
+/// The first and the last line of a private key, as far as they are fixed.
+const KEY_BEGIN: &[u8] = b"-----BEGIN ";
+const KEY_END: &[u8] = b"-----END ";
 
 /// The shortest line of a many-line secret (a key in PEM form) that is a secret of its own.
 const SECRET_LINE_BYTES_MIN: usize = 16;
@@ -48,6 +59,8 @@ pub enum RedactError {
 pub struct Redactor {
     secrets: Option<AhoCorasick>,
     patterns: Vec<Regex>,
+    /// The shapes of well-known keys, as one expression.
+    shapes: Option<Regex>,
     window: usize,
     /// The secrets that hold a line end; only they can be cut where a line ends.
     many_line: Vec<Vec<u8>>,
@@ -75,7 +88,7 @@ impl Redactor {
             .collect::<Result<Vec<_>, _>>()?;
         let mut forms = BTreeSet::new();
         for secret in secrets {
-            all_forms(secret.as_ref(), &mut forms);
+            forms.extend(forms_of(secret.as_ref()).into_iter().map(|(_, form)| form));
         }
         let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
         let many_line = forms.iter().filter(|form| form.contains(&b'\n')).cloned().collect();
@@ -84,13 +97,21 @@ impl Redactor {
             .transpose()
             .map_err(|source| RedactError::Secrets { count: forms.len(), source })?;
         let (window, forms) = (WINDOW_BYTES_MAX.max(longest), forms.into_iter().collect());
-        Ok(Redactor { secrets, patterns, window, many_line, forms })
+        Ok(Redactor { secrets, patterns, shapes: None, window, many_line, forms })
+    }
+
+    /// Returns the redactor that hides texts of this shape too. Of a URL, only the password.
+    pub fn hiding_shapes(self, shapes: &str) -> Result<Redactor, RedactError> {
+        let shapes = Regex::new(shapes)
+            .map_err(|source| RedactError::Pattern { pattern: shapes.into(), source })?;
+        Ok(Redactor { shapes: Some(shapes), ..self })
     }
 
     /// Returns a redactor that hides nothing.
     pub fn none() -> Redactor {
         let (patterns, many_line, forms) = (Vec::new(), Vec::new(), Vec::new());
-        Redactor { secrets: None, patterns, window: WINDOW_BYTES_MAX, many_line, forms }
+        let (secrets, shapes, window) = (None, None, WINDOW_BYTES_MAX);
+        Redactor { secrets, patterns, shapes, window, many_line, forms }
     }
 
     /// Returns the text with every secret replaced.
@@ -129,7 +150,7 @@ impl Redactor {
     }
 
     fn hides_nothing(&self) -> bool {
-        self.secrets.is_none() && self.patterns.is_empty()
+        self.secrets.is_none() && self.patterns.is_empty() && self.shapes.is_none()
     }
 
     /// Returns the ranges that must not be shown, in order and without overlap.
@@ -148,6 +169,9 @@ impl Redactor {
                 hits.map(move |hit| line.start + hit.start..line.start + hit.end)
             }));
         }
+        if let Some(shapes) = &self.shapes {
+            found.extend(shapes.find_iter(bytes).map(|hit| secret_part(bytes, hit.range())));
+        }
         found
     }
 
@@ -163,6 +187,15 @@ impl Redactor {
         };
         memchr::memmem::find_iter(bytes, CUT_MARK).filter_map(beginning).collect()
     }
+}
+
+/// Returns the part of a shape that is the secret: of `://user:password@h` the password.
+fn secret_part(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    let Some(rest) = bytes[range.clone()].strip_prefix(b"://") else { return range };
+    let start = memchr::memchr(b':', rest).map_or(0, |at| at + 1);
+    let end = memchr::memrchr(b'@', rest).unwrap_or(rest.len());
+    let from = range.start + "://".len();
+    from + start..from + end
 }
 
 fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
@@ -224,132 +257,17 @@ impl RedactedStream<'_> {
                 .find(|length| self.pending[..line_start].ends_with(&secret[..*length]))
         };
         let held = self.redactor.many_line.iter().filter_map(unfinished).max().unwrap_or(0);
-        line_start - held
+        (line_start - held).min(self.open_key(line_start).unwrap_or(line_start))
     }
-}
 
-/// Returns the values of environment variables whose name says that they are secret.
-pub fn secrets_of<'a, N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Vec<V>
-where
-    N: AsRef<str>,
-    V: AsRef<[u8]> + 'a,
-{
-    variables
-        .into_iter()
-        .filter(|(name, value)| {
-            is_secret_name(name.as_ref()) && value.as_ref().len() >= SECRET_BYTES_MIN
-        })
-        .map(|(_, value)| value)
-        .collect()
-}
-
-/// Returns whether a variable of that name is likely to hold a secret; `GIT_AUTHOR_NAME` is not.
-pub fn is_secret_name(name: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "AUTH",
-        "AUTHORIZATION",
-        "KEY",
-        "KEYS",
-        "PASS",
-        "PASSPHRASE",
-        "PAT",
-        "PWD",
-        "COOKIE",
-        "DSN",
-    ];
-    const ENDINGS: [&str; 9] = [
-        "KEY",
-        "TOKEN",
-        "TOKENS",
-        "SECRET",
-        "SECRETS",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "CREDENTIALS",
-    ];
-    // These words name a place, and `PWD` alone the working directory.
-    const PLACES: [&str; 6] = ["SOCK", "FILE", "PATH", "DIR", "HOME", "ID"];
-    let upper = name.to_ascii_uppercase();
-    let words: Vec<&str> = upper.split(['_', '-', '.']).filter(|word| !word.is_empty()).collect();
-    if matches!(upper.as_str(), "PWD" | "OLDPWD") {
-        return false;
+    /// Returns the beginning of a private key whose end has not come yet.
+    fn open_key(&self, line_start: usize) -> Option<usize> {
+        self.redactor.shapes.as_ref()?;
+        let begin = memchr::memmem::rfind(&self.pending[..line_start], KEY_BEGIN)?;
+        let is_open = memchr::memmem::find(&self.pending[begin..line_start], KEY_END).is_none();
+        let is_near = self.pending.len() - begin <= self.redactor.window;
+        (is_open && is_near).then_some(begin)
     }
-    !words.last().is_some_and(|last| PLACES.contains(last))
-        && words
-            .iter()
-            .any(|word| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending)))
-}
-
-/// Returns whether a value assigned to a name, as in `.env`, is likely a secret: its name says so,
-/// or it looks like a key. `APPROVE` and `localhost` are words.
-pub fn is_secret_value(name: &str, value: &str) -> bool {
-    let looks_like_a_key = || {
-        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b':';
-        value.len() >= UNNAMED_BYTES_MIN
-            && !value.starts_with(['/', '.', '~'])
-            && value.bytes().all(plain)
-            && value.bytes().any(|byte| byte.is_ascii_digit())
-            && value.bytes().any(|byte| byte.is_ascii_alphabetic())
-    };
-    value.len() >= SECRET_BYTES_MIN && (is_secret_name(name) || looks_like_a_key())
-}
-
-/// Returns the secrets in a URL, as they are written there and unescaped. A user without a password
-/// is one if it looks like a token, as some services want it.
-pub fn secrets_of_url(url: &str) -> Vec<String> {
-    let Some((_, userinfo)) = userinfo(url) else { return Vec::new() };
-    let secret = match userinfo.split_once(':') {
-        Some((user, "" | "x-oauth-basic")) => user,
-        // `postgres:postgres` protects nothing, and hiding it would hide the word everywhere.
-        Some((user, password)) if user == password => return Vec::new(),
-        Some((_, password)) => password,
-        None if is_secret_value("", userinfo) => userinfo,
-        None => return Vec::new(),
-    };
-    let mut secrets = vec![secret.to_owned()];
-    secrets.extend(unescaped(secret).filter(|meant| meant != secret));
-    secrets
-}
-
-/// Returns the URL without its credentials. Over SSH the user's name is part of the address and
-/// stays.
-pub fn without_secrets(url: &str) -> String {
-    let Some((scheme, userinfo)) = userinfo(url) else { return url.to_owned() };
-    let rest = &url[scheme.len() + "://".len() + userinfo.len() + "@".len()..];
-    let user = userinfo.split(':').next().unwrap_or_default();
-    let is_ssh = scheme.to_ascii_lowercase().contains("ssh");
-    if is_ssh && !user.is_empty() {
-        format!("{scheme}://{user}@{rest}")
-    } else {
-        format!("{scheme}://{rest}")
-    }
-}
-
-/// Returns the scheme and the part before the host.
-fn userinfo(url: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    Some((scheme, authority.rsplit_once('@')?.0))
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut meant = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digit = |at: usize| more.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                meant.push(u8::try_from(high * 16 + low).ok()?);
-                rest = &more[2..];
-            }
-            _ => {
-                meant.push(*first);
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8(meant).ok()
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
@@ -373,57 +291,6 @@ fn replace(bytes: &[u8], ranges: &[Range<usize>], clean: &mut Vec<u8>) {
         shown = range.end;
     }
     clean.extend_from_slice(&bytes[shown..]);
-}
-
-/// Adds every form in which a secret may appear.
-fn all_forms(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
-    let secret = secret.trim_ascii();
-    if secret.len() < SECRET_BYTES_MIN {
-        return;
-    }
-    forms.insert(secret.to_vec());
-    if let Ok(text) = std::str::from_utf8(secret) {
-        // An answer in JSON is often itself a string in a line of JSON.
-        let mut json = text.to_owned();
-        for _ in 0..2 {
-            let quoted = serde_json::Value::from(json.as_str()).to_string();
-            json = quoted[1..quoted.len() - 1].to_owned();
-            forms.insert(json.as_bytes().to_vec());
-        }
-    }
-    forms.insert(escape::percent(secret, b"0123456789ABCDEF").into_bytes());
-    forms.insert(escape::percent(secret, b"0123456789abcdef").into_bytes());
-    for alphabet in [BASE64, BASE64_URL] {
-        for offset in 0..3 {
-            forms.insert(base64_core(secret, offset, alphabet));
-        }
-    }
-    if secret.contains(&b'\n') {
-        let lines = secret.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-        forms.extend(
-            lines
-                .filter(|line| line.len() >= SECRET_LINE_BYTES_MIN && !line.starts_with(b"-----"))
-                .map(<[u8]>::to_vec),
-        );
-    }
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Returns the base64 digits that depend on the secret alone when it begins `offset` bytes after a
-/// group of three.
-fn base64_core(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
-    let bits = (offset * 8)..((offset + secret.len()) * 8);
-    let bit = |at: usize| {
-        let byte = secret[at / 8 - offset];
-        usize::from(byte >> (7 - at % 8) & 1)
-    };
-    let first = bits.start.div_ceil(6);
-    let last = bits.end / 6;
-    (first..last)
-        .map(|digit| alphabet[(digit * 6..digit * 6 + 6).fold(0, |value, at| value << 1 | bit(at))])
-        .collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
     reason = "a test helper that can't go on has failed the test"
 )]
 
+#[path = "git/border.rs"]
+mod border;
 #[path = "git/capture.rs"]
 mod capture;
 #[path = "git/change.rs"]

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod random;
 pub mod real;
 pub mod scenario;
+pub mod small_disk;
 pub mod stage;
 pub mod swarm;
 pub mod world;

@@ -274,7 +274,9 @@ fn run(random: &mut Random) -> RunSpec {
         tasks.push(TaskEntry { name: format!("t{at}"), depends_on, ..TaskEntry::default() });
     }
     let all = [Switch::Baseline, Switch::Review, Switch::Uat, Switch::Push];
-    let switches = all.into_iter().filter(|_| random.chance(700)).collect();
+    let mut switches: BTreeSet<Switch> = all.into_iter().filter(|_| random.chance(700)).collect();
+    let spared = [Switch::SpareReview, Switch::SpareCases];
+    switches.extend(spared.into_iter().filter(|_| random.chance(300)));
     RunSpec {
         id: "run".into(),
         flow,

@@ -564,6 +564,48 @@ fn a_red_baseline_fails_before_any_build() {
 }
 
 #[test]
+fn a_command_that_cannot_be_run_ends_the_run_at_once_and_may_be_tried_again() {
+    let story = check(
+        "task a\n with baseline\n run: preflight misconfigured",
+        "a open — run failed: preflight can't be done as configured: no such command",
+    );
+    assert_eq!(story.starts, "run.preflight");
+    check(
+        "task a\n with baseline\n run: preflight misconfigured, preflight ok\n retry run",
+        "a done — run done",
+    );
+    check(
+        "goal a\n with baseline\n run: preflight misconfigured",
+        " — run failed: preflight can't be done as configured: no such command",
+    );
+}
+
+#[test]
+fn a_review_may_be_spared_after_failing_tests_and_never_after_passing_ones() {
+    let story = check(
+        "task a
+         with spare-review
+         a: build ok, validate fails, fix ok",
+        "a done (2 rounds) — run done",
+    );
+    let red = "a.build a.validate a.uat_generate a.uat";
+    assert_eq!(story.starts, format!("{red} {ROUND_2} a.merge"));
+    let skipped = |event: &&Event| matches!(event, Event::StageSkipped { why, .. } if why.contains("review_on_red"));
+    let events = story.records.iter().flat_map(|record| &record.events);
+    assert_eq!(events.filter(skipped).count(), 1, "and it is on the record");
+}
+
+#[test]
+fn cases_that_nothing_runs_may_be_spared_for_a_task_and_for_the_whole() {
+    let story = check("task a\n with spare-cases\n without uat", "a done — run done");
+    assert_eq!(story.starts, "a.build a.validate a.review a.merge");
+    let story = check("task a\n with spare-cases", "a done — run done");
+    assert_eq!(story.starts, format!("{ROUND_1} a.merge"), "a command runs them here");
+    let story = check("plan a\n with spare-cases\n without uat", "a done — run done");
+    assert!(!story.starts.contains("uat_generate"), "{}", story.starts);
+}
+
+#[test]
 fn a_retry_of_the_run_proves_the_base_again() {
     let story = check(
         "task a\n with baseline\n run: preflight fails, preflight ok\n retry run",

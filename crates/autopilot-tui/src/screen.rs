@@ -272,7 +272,11 @@ impl Screen {
 
     fn note_failure(&mut self, event: &Event) {
         let Event::AttemptEnded { id, task, step, outcome, facts } = event else { return };
-        let (Outcome::Failed { why } | Outcome::Broke { why }) = outcome else { return };
+        let (Outcome::Failed { why } | Outcome::Misconfigured { why } | Outcome::Broke { why }) =
+            outcome
+        else {
+            return;
+        };
         // The task may already be in its next round: the same record may start it.
         let known = self.state.task(*task);
         let shown = known.last(*step).into_iter().chain(&known.broken);

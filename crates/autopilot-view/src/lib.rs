@@ -33,6 +33,8 @@ pub enum ExitWord {
     Failed,
     NotConverged,
     PushFailed,
+    /// The configuration has to be changed before the run can succeed.
+    Misconfigured,
 }
 
 impl ExitWord {
@@ -44,6 +46,7 @@ impl ExitWord {
             ExitWord::Failed => 10,
             ExitWord::NotConverged => 11,
             ExitWord::PushFailed => 12,
+            ExitWord::Misconfigured => 78,
         }
     }
 
@@ -52,6 +55,7 @@ impl ExitWord {
         match state.end() {
             None => ExitWord::Paused,
             Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => ExitWord::Done,
+            Some(TaskEnd::Failed { why: Failure::Misconfigured { .. } }) => ExitWord::Misconfigured,
             Some(TaskEnd::Failed { why }) if why.is_push() => ExitWord::PushFailed,
             Some(TaskEnd::Failed { .. }) if only_failed_to_converge(state) => {
                 ExitWord::NotConverged
@@ -264,7 +268,10 @@ pub fn excused(state: &State) -> Option<String> {
 /// The reason that an outcome gives.
 pub fn why(outcome: &Outcome) -> Option<&str> {
     match outcome {
-        Outcome::Failed { why } | Outcome::Broke { why } | Outcome::Skipped { why } => Some(why),
+        Outcome::Failed { why }
+        | Outcome::Misconfigured { why }
+        | Outcome::Broke { why }
+        | Outcome::Skipped { why } => Some(why),
         Outcome::Away { text, .. } => Some(text),
         Outcome::Passed | Outcome::Lost | Outcome::Quota { .. } | Outcome::Revoked => None,
     }

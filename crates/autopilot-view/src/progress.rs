@@ -73,6 +73,9 @@ fn text(event: &Event, state: &State) -> Option<String> {
         Event::WaitEnded { .. } => "continues".to_owned(),
         Event::Halted { halt } if halt.now => format!("stopping now: {}", halt.why),
         Event::Halted { halt } => format!("stopping after the current steps: {}", halt.why),
+        Event::SessionOpened { session, continued: true, .. } => {
+            format!("continues session {session}")
+        }
         Event::SessionOpened { session, .. } => format!("session {session}"),
         Event::Billed { bill, .. } => format!("cost so far {}", bill.usd),
         other => happened(other)?,
@@ -92,7 +95,10 @@ fn started(state: &State, task: TaskId, step: Step, lane: u32) -> String {
 
 /// Whether an attempt ended with a failure that a person should look at.
 pub fn is_bad(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed { .. } | Outcome::Broke { .. })
+    matches!(
+        outcome,
+        Outcome::Failed { .. } | Outcome::Misconfigured { .. } | Outcome::Broke { .. }
+    )
 }
 
 fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
@@ -102,6 +108,7 @@ fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
     match outcome {
         Outcome::Passed => passed_word(step, facts).to_owned(),
         Outcome::Failed { why } => format!("failed{code}: {why}"),
+        Outcome::Misconfigured { why } => format!("can't be done as configured: {why}"),
         Outcome::Broke { why } => format!("broke{code}: {why}"),
         Outcome::Lost => "interrupted".to_owned(),
         Outcome::Quota { until } => format!("has no quota until {}", until.rfc3339()),

@@ -124,7 +124,8 @@ mod tests {
 
     fn opened(seq: u64, of: u64, session: &str) -> Record {
         let session = session.to_owned();
-        record(seq, Event::SessionOpened { id: id(of), task: TASK, step: Step::Build, session })
+        let (id, step) = (id(of), Step::Build);
+        record(seq, Event::SessionOpened { id, task: TASK, step, session, continued: false })
     }
 
     fn billed(seq: u64, of: u64, usd: u64) -> Record {

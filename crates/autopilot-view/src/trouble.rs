@@ -26,8 +26,10 @@ pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
         let failed =
             move |(step, shown): (&Step, _)| LastTrouble { task, step: Some(*step), shown };
         let Task { results, broken, .. } = task;
-        let failures =
-            results.iter().filter(|(_, s)| matches!(s.outcome, Outcome::Failed { .. })).map(failed);
+        let is_bad = |shown: &Shown| {
+            matches!(shown.outcome, Outcome::Failed { .. } | Outcome::Misconfigured { .. })
+        };
+        let failures = results.iter().filter(move |(_, shown)| is_bad(shown)).map(failed);
         failures.chain(broken.iter().map(move |shown| LastTrouble { task, step: None, shown }))
     };
     state.tasks.iter().flat_map(of_task).max_by_key(|trouble| trouble.shown.id)

@@ -13,6 +13,9 @@ pub(super) fn happened(event: &Event) -> Option<String> {
         Event::TaskContinued { words, .. } => {
             format!("a person continues session {}", words.session)
         }
+        Event::TurnFailed { why, .. } => {
+            format!("this turn failed: {why}; its earlier result stands")
+        }
         Event::WaitBegan { until, account, why, guess, .. } => waits(account, *why, *until, *guess),
         Event::AccountHeld { account, until, why, text, guess, .. } => {
             held(account, *until, *why, text, *guess)
@@ -107,6 +110,8 @@ pub fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::EndGate => "approval of the result",
         Switch::HasTests => "validation of the whole",
         Switch::FailFast => "fail-fast",
+        Switch::SpareReview => "sparing reviews after failed tests",
+        Switch::SpareCases => "sparing acceptance cases that nothing runs",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

@@ -163,9 +163,17 @@ pub struct Init {
     /// Test command to configure [default: detected from the project]
     #[arg(long, value_name = "COMMAND")]
     pub tests: Option<String>,
+    /// Agent for all roles [default: those that are installed and logged in]
+    #[arg(long, value_name = "AGENT", value_parser = agent_names())]
+    pub agent: Option<String>,
     /// Also write the built-in skills to .claude/skills and .codex/skills; keep files you changed
     #[arg(long)]
     pub skills: bool,
+}
+
+/// The agents that need no settings of their own.
+fn agent_names() -> clap::builder::PossibleValuesParser {
+    autopilot_core::config::KINDS.map(|(name, _)| name).into()
 }
 
 /// A number of iterations, at most as many as a task or a goal may ever have.

@@ -202,7 +202,7 @@ fn doctor_names_what_is_missing_and_how_to_get_it() {
 fn doctor_asks_agents_for_their_version_and_does_not_wait_for_a_silent_one() {
     use std::os::unix::fs::PermissionsExt;
     let repo = Repo::with("main", &[]);
-    for (name, line) in [("good", "echo 1.2.3 good"), ("mute", "sleep 60")] {
+    for (name, line) in [("good", "echo 2.2.3 good"), ("mute", "sleep 60")] {
         repo.write(name, &format!("#!/bin/sh\n{line}\n"));
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(repo.dir.join(name), mode).unwrap();
@@ -215,7 +215,7 @@ fn doctor_asks_agents_for_their_version_and_does_not_wait_for_a_silent_one() {
     let began = std::time::Instant::now();
     let said = repo.autopilot(&["doctor"]).ok();
     assert!(began.elapsed().as_secs() < 30, "it waited for the silent one");
-    assert!(said.contains("1.2.3 good"), "{said}");
+    assert!(said.contains("2.2.3 good"), "{said}");
     assert!(said.contains("no answer within 5 s"), "{said}");
 }
 

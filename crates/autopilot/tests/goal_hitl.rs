@@ -30,6 +30,7 @@ for arg in "$@"; do
   last="$arg"
 done
 answer="first of $task" total=0.1 code=0 gone=
+mkdir -p "$CLAUDE_CONFIG_DIR/projects"; echo said >> "$CLAUDE_CONFIG_DIR/projects/$session.jsonl"
 printf '{"task":"%s","resumed":"%s","asked":%s}\n' "$task" "$resumed" "$asked" >> "$own/log"
 . "$own/act"
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
@@ -557,7 +558,7 @@ fn a_limit_that_holds_already_may_be_raised_whoever_is_at_work() {
     stage.run(&["resume", &two, "--prompt", OTHERWISE, "--max-usd", "0.5"]).expect(0);
     let one = session_of(&stage, "one");
     let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]).expect(2);
-    told.says(&["step `one` is not over", "`autopilot resume --max-usd N` with N above 0.50"]);
+    told.says(&["this turn failed", "stands", "`autopilot resume --max-usd N` with N above 0.50"]);
     stage.run(&["resume"]).expect(2).says(&["`autopilot resume --max-usd N`"]);
     stage.run(&["resume", "--max-usd", "5"]).expect(0).says(&["DONE"]);
 }
@@ -624,5 +625,84 @@ fn a_step_that_is_skipped_while_it_is_continued_is_not_called_unfinished() {
         "stays merged",
         "autopilot resume",
     ]);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+/// The step is done, its commit is that of before, and the failure of the turn is told.
+fn stands(stage: &Stage, commit: &str) {
+    let one = stage.state_json()["tasks"].as_array().unwrap()[0].clone();
+    assert_eq!((&one["id"], &one["status"]), (&json!("one"), &json!("DONE")), "{one:#}");
+    let shown = stage.run(&["show", "one"]).expect(0).says(&["its earlier result stands"]);
+    assert!(shown.out.contains(&format!("commit {commit}")), "{}", shown.out);
+    assert!(on_branch(stage, "one.txt").contains("one"));
+}
+
+fn commit_of(stage: &Stage) -> String {
+    let shown: Value =
+        serde_json::from_str(&stage.run(&["show", "one", "--json"]).expect(0).out).unwrap();
+    let attempts = shown["attempts"].as_array().unwrap().iter().rev();
+    let commits = attempts.filter_map(|tried| tried["commit"].as_str());
+    commits.map(str::to_owned).next().unwrap()
+}
+
+#[test]
+fn a_turn_that_ends_by_its_limit_of_money_leaves_the_step_done() {
+    for limit in ["--max-usd", "--max-usd-per-task"] {
+        let made = workflow("w", &[step("one", &[])]);
+        let dear = "if [ -n \"$resumed\" ]; then total=5; echo '{\"type\":\"system\"}'; fi\n";
+        let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS, dear]);
+        stage.run(&GOAL).expect(0);
+        let (one, commit) = (session_of(&stage, "one"), commit_of(&stage));
+        // What the first turn has cost leaves nothing for another one beside it.
+        let told = stage.run(&["resume", &one, "--prompt", OTHERWISE, limit, "0.4"]);
+        assert_ne!(told.code, 0, "{}", told.said());
+        let told = told.says(&["its earlier result stands"]);
+        assert!(
+            told.said().contains("limit") || told.said().contains("allowed"),
+            "{}",
+            told.said()
+        );
+        stands(&stage, &commit);
+        stage
+            .run(&["resume", "--max-usd", "50", "--max-usd-per-task", "50"])
+            .expect(0)
+            .says(&["DONE"]);
+    }
+}
+
+#[test]
+fn a_turn_whose_executable_is_missing_leaves_the_step_done() {
+    let made = workflow("w", &[step("one", &[])]);
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS]);
+    stage.run(&GOAL).expect(0);
+    let (one, commit) = (session_of(&stage, "one"), commit_of(&stage));
+    let program = stage.folder().join("claude");
+    let aside = stage.folder().join("claude-aside");
+    std::fs::rename(&program, &aside).unwrap();
+    let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]);
+    assert_ne!(told.code, 0, "{}", told.said());
+    told.says(&["its earlier result stands"]);
+    stands(&stage, &commit);
+    std::fs::rename(&aside, &program).unwrap();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+}
+
+#[test]
+fn a_turn_whose_repair_fails_leaves_the_step_done() {
+    let made = workflow("w", &[step("one", &[]), step("two", &["one"])]);
+    // Continued, `one` writes what `two` has written since, and whoever repairs it gives up.
+    let clashes = r#"
+if [ "$task" = two ]; then echo two > shared.txt; fi
+if [ "$task" = one ] && [ -n "$resumed" ] && [ "$AUTOPILOT_STEP" = step ]; then echo mine > app.txt; rm -f test.sh; fi
+if [ "$AUTOPILOT_STEP" = fix ]; then answer="can not repair it"; code=1; fi
+"#;
+    let stage = stage(&[&answers("workflow", "", &made), &done()], &[WORKS, clashes]);
+    stage.run(&GOAL).expect(0);
+    let (one, commit) = (session_of(&stage, "one"), commit_of(&stage));
+    let told = stage.run(&["resume", &one, "--prompt", OTHERWISE]);
+    assert_ne!(told.code, 0, "{}", told.said());
+    told.says(&["its earlier result stands"]);
+    stands(&stage, &commit);
+    assert_eq!(on_branch(&stage, "shared.txt"), "two", "nothing of the turn is merged");
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
 }

@@ -214,3 +214,82 @@ fn a_skip_is_not_repeated_and_that_is_said() {
         "1 task and the run itself differ",
     ]);
 }
+
+/// A builder that leaves half of its work when it is cut short, and then does the rest.
+const HALF_THEN_REST: &str = "
+- step: build
+  prompt: an interrupted attempt
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - answer: { changed_files: [app.txt], notes: the rest }
+- step: build
+  do:
+    - append: { app.txt: \"half\\n\" }
+    - say: half of it is there
+    - run: \"sleep 600\"
+";
+
+fn replayed(stage: &Stage) -> Value {
+    serde_json::from_str(&stage.run(&["replay", "--json"]).out).unwrap()
+}
+
+/// Cuts a build short when half of its work is done, and lets it be taken up.
+fn taken_up(cut: impl Fn(&Stage, autopilot_testkit::stage::Started)) -> Stage {
+    let stage = Stage::new(BINARY);
+    stage.agents(&[HALF_THEN_REST, APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("half of it is there", |stage| {
+        stage.texts_of("-build/events.jsonl").contains("half of it is there")
+    });
+    cut(&stage, run);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    let built = stage.git(&["show", "autopilot/say-done:app.txt"]);
+    assert_eq!(built.trim(), "start\nhalf\ndone", "both halves are merged");
+    stage
+}
+
+#[test]
+fn work_that_a_crash_cut_short_is_played_as_a_whole() {
+    let stage = taken_up(|_, run| {
+        run.signal("KILL");
+        run.wait();
+    });
+    let told = replayed(&stage);
+    assert_eq!((&told["same"], &told["outcome"]), (&json!(true), &json!("DONE")), "{told:#}");
+    assert_eq!(told["not_repeated"], json!([]), "{told:#}");
+}
+
+#[test]
+fn work_that_a_stop_cut_short_is_played_as_a_whole() {
+    let stage = taken_up(|stage, run| {
+        stage.run(&["stop", "--now"]).expect(0);
+        run.wait().expect(2);
+    });
+    assert_eq!(replayed(&stage)["same"], true);
+}
+
+#[test]
+fn a_retry_is_played_too() {
+    let stage = Stage::new(BINARY);
+    stage.config("commands: { tests: sh test.sh }\nloop: { max_iterations: 1 }\n");
+    stage.agents(&[BREAKS_THEN_FIXES, APPROVES]);
+    assert_eq!(stage.run_task().code, 11);
+    stage.run(&["retry", "say-done"]).expect(0).says(&["DONE"]);
+    let told = replayed(&stage);
+    assert_eq!((&told["same"], &told["outcome"]), (&json!(true), &json!("DONE")), "{told:#}");
+    assert_eq!(told["not_repeated"], json!([]), "{told:#}");
+}
+
+#[test]
+fn the_same_words_over_other_files_are_not_called_the_same() {
+    let stage = Stage::new(BINARY);
+    stage.run_task().expect(0);
+    stage.run(&["replay"]).expect(0).says(&["all the same"]);
+    // The recorded change is another one, and all tests pass with it as well.
+    let path = &stage.views("-build/worktree.json")[0];
+    let recorded: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let same = json!({ "from": recorded["from"], "to": recorded["from"] });
+    fs::write(path, same.to_string()).unwrap();
+    let told = stage.run(&["replay"]).expect(10);
+    told.says(&["build passed with tree", "recorded:", "now:"]);
+}

@@ -408,5 +408,8 @@ fn a_session_of_the_real_claude_goes_on_and_is_missed_when_its_file_is_gone() {
         }
     }
     let said = stage.run(&["resume", &id, "--prompt", "what did you do?"]).expect(10);
-    said.says(&["does not know session", &id]);
+    said.says(&["its files are gone", &id]);
+    let told = sessions(&stage, &[]);
+    assert_eq!(told["sessions"][0]["resume"], Value::Null, "{told}");
+    assert_eq!(told["sessions"][0]["not_resumable_because"], "its files are gone");
 }

@@ -119,7 +119,7 @@ fn a_task_file_that_was_edited_is_told_and_the_run_keeps_its_own() {
 fn a_run_is_resumed_after_its_autopilot_folder_was_deleted() {
     let stage = resting(&RUN);
     std::fs::remove_dir_all(stage.path(".autopilot")).unwrap();
-    stage.run(&["resume"]).expect(0).says(&["config.yml is gone"]);
+    stage.run(&["resume"]).expect(0).says(&["config.yml does not exist"]);
     assert_eq!(stage.state_json()["current_state"], "DONE");
     assert!(stage.has(".autopilot/STATUS.md") && stage.has(".autopilot/.gitignore"));
     stage.run(&["resume"]).expect(64).says(&["nothing to resume"]);

@@ -15,8 +15,12 @@
 mod account;
 #[path = "torture/crash.rs"]
 mod crash;
+#[path = "torture/damage.rs"]
+mod damage;
 #[path = "torture/draw.rs"]
 mod draw;
+#[path = "torture/fault.rs"]
+mod fault;
 #[path = "torture/processes.rs"]
 mod processes;
 #[path = "torture/race.rs"]

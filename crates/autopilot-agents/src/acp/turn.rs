@@ -156,12 +156,9 @@ impl AcpConversation {
             let question = AcpQuestion::Session(Some(session));
             return self.ask(question, "session/load", &taken_up).after(notices);
         }
-        let lost = format!(
-            "the agent can't resume session {session}: a new session starts without the old \
-             conversation"
-        );
-        let begun = self.ask(AcpQuestion::Session(None), "session/new", &fresh);
-        begun.after([AgentEvent::notice(&lost)]).after(notices)
+        // A question that builds on the old conversation makes no sense in a new one.
+        let why = format!("the agent can't resume session {session}: it has no `session/load`");
+        self.end(AgentOutcome::broke(Cause::Session, why)).after(notices)
     }
 
     fn begun(&mut self, loaded: Option<String>, result: &Value) -> HeardLine {

@@ -13,7 +13,8 @@ pub const AGENTS_MAX: usize = 64;
 /// The longest name of an agent.
 pub const AGENT_NAME_CHARS_MAX: usize = 64;
 
-const KINDS: [(&str, Mode); 2] = [("claude", Mode::ClaudeCodeCli), ("codex", Mode::CodexCli)];
+/// The kinds of agents that have a name without any configuration.
+pub const KINDS: [(&str, Mode); 2] = [("claude", Mode::ClaudeCodeCli), ("codex", Mode::CodexCli)];
 
 /// The agent and the model that a task names for its work, in place of the default ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -77,12 +77,33 @@ pub struct AgentConfig {
     /// Whether an `acp` agent reads and writes files through us.
     #[serde(default)]
     pub fs: bool,
+    /// Whether a builder continues its session when it tries again or repairs.
+    #[serde(default, skip_serializing_if = "SessionPolicy::is_default")]
+    pub session: SessionPolicy,
 }
 
 /// The variable of the key for the vendor's own address, unless the configuration names another.
 pub const API_KEY_ENV: &str = "OPENAI_API_KEY";
 /// The number of fallbacks of one agent; more are a mistake.
 pub const FALLBACK_MAX: usize = 8;
+
+rows! {
+/// The session in which a builder tries again or repairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+SessionPolicy -> &'static str {
+    /// The one it had, as long as it can be resumed.
+    #[default]
+    Continue: "continue",
+    /// A new one.
+    Fresh: "fresh",
+}}
+
+impl SessionPolicy {
+    fn is_default(&self) -> bool {
+        *self == SessionPolicy::default()
+    }
+}
 
 rows! {
 /// The APIs of OpenAI-compatible servers.

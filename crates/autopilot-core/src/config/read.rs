@@ -17,10 +17,10 @@ use regex::Regex;
 
 use super::fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 use super::{
-    Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, GitConfig, GithubConfig, HumanGate,
-    Integration, KeepWorktrees, Logging, Notify, Orchestrator, Phases, PlanConfig, Price,
-    ProofGate, Repo, Role, Rounds, Safety, SandboxConfig, SandboxMode, Worktrees, secret, text,
-    yaml,
+    Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, GenerateCases, GitConfig,
+    GithubConfig, HumanGate, Integration, KeepWorktrees, Logging, Notify, Orchestrator, Phases,
+    PlanConfig, Price, ProofGate, Repo, Role, Rounds, Safety, SandboxConfig, SandboxMode,
+    UatConfig, Worktrees, secret, text, yaml,
 };
 pub(super) use agent::{able, of_kind};
 use section::{ConfigFindings, ConfigSection};
@@ -58,6 +58,12 @@ fn config(mut top: ConfigSection<'_>) -> Config {
         orchestrator: top.inner("orchestrator", orchestrator),
         plan: top.inner("plan", plan),
         rounds: top.inner("loop", rounds),
+        uat: top.inner("uat", |s| {
+            let usual = GenerateCases::Always;
+            UatConfig {
+                generate: s.choice("generate", &GenerateCases::ALL, GenerateCases::row, usual),
+            }
+        }),
         safety: top.inner("safety", |s| Safety {
             deny_paths: s.paths("deny_paths"),
             forbid_todos: s.flag("forbid_todos", true),
@@ -164,6 +170,7 @@ fn rounds(s: &mut ConfigSection<'_>) -> Rounds {
         stuck_waiting_sec: s.number("stuck_waiting_sec", SEC, 900),
         step_timeouts_sec: s.inner("step_timeouts_sec", |s| by_step(s, SEC)),
         retries: s.inner("retries", |s| by_step(s, 0..=100)),
+        review_on_red: s.flag("review_on_red", true),
     }
 }
 

@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::fault::Warning;
 use super::yaml::{Value, YamlNode};
+use crate::key_shape::any_key;
 
 /// Looks at every value of the file, whether its key is known or not.
 pub(super) fn warnings(root: &YamlNode) -> Vec<Warning> {
@@ -36,12 +37,7 @@ fn leak(key: &str, text: &str) -> Option<String> {
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)(key|token|secret|passw(or)?d|passphrase|credential|auth)s?$").ok()
     });
-    static SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|glpat-[\w-]{16,})",
-        )
-        .ok()
-    });
+    static SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&any_key()).ok());
     static URL: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^[a-z][a-z0-9+]*://[^/\s:@]+:[^/\s@]+@").ok());
     let matches =

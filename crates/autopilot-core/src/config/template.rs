@@ -1,15 +1,25 @@
 //! The config.yml that `init` writes: every key with its default, most of them commented out.
 
+use super::{AgentChoice, Role};
 use crate::detect::{Detected, Proposal};
 
 /// Returns the text of the file. It parses as it is, unless no test command was found: that one has
 /// to be filled in.
-pub fn template(detected: &Detected) -> String {
+pub fn template(detected: &Detected, agents: AgentChoice) -> String {
     let mut text = String::from(
         "# Autopilot settings for this repository. Commented lines show the defaults.\n\
          # Secrets do not belong here: export them and name them in `env_pass`.\n\n",
     );
     text.push_str(&commands(detected));
+    text.push_str(REPO);
+    for (role, keys) in [
+        (Role::Builder, BUILDER),
+        (Role::Reviewer, "  schema_path: .autopilot/review_schema.json\n"),
+        (Role::Planner, "  schema_path: .autopilot/plan_schema.json\n"),
+    ] {
+        let mode = agents.mode(role).word();
+        text.push_str(&format!("{}:\n  mode: {mode}\n{keys}", role.word()));
+    }
     text.push_str(REST);
     text.push_str(&worktrees(detected));
     text.push_str(TAIL);
@@ -76,15 +86,15 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-const REST: &str = r#"
+const REPO: &str = r#"
 repo:
   base_branch: main
   remote_name: origin
 
 # The agents. mode: claude_code_cli | codex_cli | acp | command | openai_api | script
-builder:
-  mode: claude_code_cli
-  # model: ""                    # the agent's own default
+"#;
+
+const BUILDER: &str = r#"  # model: ""                    # the agent's own default
   # effort: ""
   # args: []                     # extra flags
   # env: {}                      # NAME: value, nothing secret
@@ -100,6 +110,7 @@ builder:
   # fallback: []                 # agents to use while this one can't work, as in [{ mode: codex_cli }]; another
   #                              # model alone shares the account and its usage limit
   # max_turns: null              # per attempt, for mode claude_code_cli
+  # session: continue            # fresh: each try and repair in a new session, with the whole prompt
   # system_prompt: ""            # added to the agent's own
   # mcp_servers: {}              # NAME: { command: "npx server", args: [], env: {} } or { url: "https://…" }
   # base_url: ""                 # another address for the model; your own key and login are not sent there
@@ -113,13 +124,9 @@ builder:
   #   use_mcp: true
   #   max_subagents: 4
   #   require_skill_plan: true
-reviewer:
-  mode: codex_cli
-  schema_path: .autopilot/review_schema.json
-planner:
-  mode: codex_cli
-  schema_path: .autopilot/plan_schema.json
-# agents: {}                     # more agents for goals and workflow steps, by names you choose:
+"#;
+
+const REST: &str = r#"# agents: {}                     # more agents for goals and workflow steps, by names you choose:
 #                                # { fast: { mode: codex_cli, model: "" } }
 
 # orchestrator:
@@ -142,6 +149,10 @@ planner:
 #   stuck_waiting_sec: 900       # seconds of waiting for the model
 #   step_timeouts_sec: { plan: 120, build: 900, validate: 600, review: 180, uat: 600, push: 120 }
 #   retries: { build: 1, review: 1, push: 2 }
+#   review_on_red: true          # false: a change that fails the tests is not reviewed, only fixed
+
+# uat:
+#   generate: always             # auto: acceptance cases are written only where `commands.uat` runs them
 
 # safety:
 #   deny_paths: []               # never changed by a task, as in [infra/, billing/]

@@ -542,7 +542,7 @@ fn the_template_parses_and_says_the_defaults() {
         copy: proposal(".env").into_iter().collect(),
         ..Detected::default()
     };
-    let config = parsed(&template(&detected));
+    let config = parsed(&template(&detected, AgentChoice::USUAL));
     assert_eq!(config.commands.tests, "cargo test \"quoted\"");
     assert_eq!(config.worktrees.copy, [".env"]);
     let same = Config {
@@ -556,13 +556,14 @@ fn the_template_parses_and_says_the_defaults() {
 /// The commented lines are documentation: uncommented they must be the defaults, too.
 #[test]
 fn the_commented_lines_of_the_template_are_the_defaults() {
-    let text = template(&Detected::default()).replace("tests: \"\"", "tests: \"true\"");
+    let text = template(&Detected::default(), AgentChoice::USUAL)
+        .replace("tests: \"\"", "tests: \"true\"");
     let uncommented: String = text
         .lines()
         .skip(2)
         .filter(|line| !line.starts_with("# The agents"))
         .filter(|line| {
-            !["lint:", "format:", "uat:", "uat_dir:", "timeout_sec: 900"]
+            !["lint:", "format:", "uat: \"", "uat_dir:", "timeout_sec: 900"]
                 .iter()
                 .any(|key| line.contains(&format!("# {key}")))
         })
@@ -585,10 +586,31 @@ fn the_commented_lines_of_the_template_are_the_defaults() {
 
 #[test]
 fn without_a_test_command_the_template_asks_for_it_and_nothing_else() {
-    let (config, warnings) = Config::parse(&template(&Detected::default())).unwrap();
+    let (config, warnings) =
+        Config::parse(&template(&Detected::default(), AgentChoice::USUAL)).unwrap();
     assert!(!config.commands.has_tests());
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("`commands.tests` is missing"));
+}
+
+#[test]
+fn what_is_not_paid_for_is_configurable_and_by_default_all_is() {
+    let usual = parsed(MINIMAL);
+    assert!(usual.rounds.review_on_red);
+    assert_eq!(usual.uat.generate, GenerateCases::Always);
+    let text = serde_json::to_string(&usual).unwrap();
+    assert!(!text.contains("review_on_red") && !text.contains("\"generate\""), "pinned ones stay");
+    let spared =
+        parsed(&format!("{MINIMAL}loop: {{ review_on_red: false }}\nuat: {{ generate: auto }}\n"));
+    assert!(!spared.rounds.review_on_red);
+    assert_eq!(spared.uat.generate, GenerateCases::Auto);
+    let text = serde_json::to_string(&spared).unwrap();
+    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), spared);
+    let said = Config::parse(&format!("{MINIMAL}uat: {{ generate: never }}\n")).unwrap_err();
+    assert!(
+        said.to_string().contains("`uat.generate` is `never`; write one of always, auto"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -8,9 +8,9 @@
 mod tests;
 
 use super::RecordDraft;
-use crate::event::{Event, SessionPrompt, Skip, TaskEnd};
+use crate::event::{Event, HaltWhy, SessionPrompt, Skip, TaskEnd};
 use crate::id::TaskId;
-use crate::state::Status;
+use crate::state::{Status, Task};
 
 impl RecordDraft<'_> {
     /// Continues a task's session with a person's prompt.
@@ -96,6 +96,19 @@ impl RecordDraft<'_> {
                 self.emit(Event::TaskSettled { task: child, end });
             }
         }
+    }
+
+    /// Ends a turn that a person asked for without a result: the task is done as it was before.
+    pub(super) fn end_turn(&mut self, task: TaskId, why: String) {
+        self.emit(Event::TurnFailed { task, why });
+        self.settle(task, TaskEnd::Closed);
+    }
+
+    /// The turn that a halt of the run ends, and the reason.
+    pub(super) fn turn_ended_by(&self, halt: &HaltWhy) -> Option<(TaskId, String)> {
+        let stands = |task: &&Task| task.talk.stands.is_some() && !task.is_at_an_effect();
+        let task = self.state.tasks.iter().find(stands).filter(|_| halt.ends_a_turn())?;
+        Some((task.id, halt.to_string()))
     }
 
     fn wake(&mut self, task: TaskId) {

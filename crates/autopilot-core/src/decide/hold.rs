@@ -63,6 +63,7 @@ impl RecordDraft<'_> {
             Outcome::Away { why, until, text } => (*why, *until, text.as_str()),
             Outcome::Passed
             | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
             | Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Revoked

@@ -4,7 +4,7 @@ use super::RecordDraft;
 use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
 use crate::flow::RoundReason;
 use crate::id::TaskId;
-use crate::pipeline::{ChildOrder, Else, Failing, Stage, Switch, When, Work};
+use crate::pipeline::{ChildOrder, Else, Failing, Sparing, Stage, Switch, When, Work};
 use crate::rail;
 use crate::state::{Status, Task};
 use crate::step::Step;
@@ -40,6 +40,29 @@ impl RecordDraft<'_> {
     }
 
     fn is_taken(&mut self, task: TaskId, stage: &Stage, round: u32) -> bool {
+        let is_due = self.is_due(task, stage, round);
+        let spared = stage.spared.filter(|_| is_due).and_then(|spared| self.spares(task, spared));
+        let Some(switch) = spared else { return is_due };
+        let why = switch.why_skipped().to_owned();
+        self.emit(Event::StageSkipped { task, step: stage.step, why });
+        false
+    }
+
+    /// The switch that saves a stage now, if one does.
+    fn spares(&self, task: TaskId, spared: Sparing) -> Option<Switch> {
+        let now = self.state.task(task);
+        let is_on = |switch: Switch| self.state.is_on(switch, now);
+        match spared {
+            Sparing::AfterNo(switch, step) => {
+                let said_no =
+                    now.shown(step).is_some_and(|shown| shown.outcome.failure().is_some());
+                (is_on(switch) && said_no).then_some(switch)
+            }
+            Sparing::Without(switch, other) => (is_on(switch) && !is_on(other)).then_some(switch),
+        }
+    }
+
+    fn is_due(&mut self, task: TaskId, stage: &Stage, round: u32) -> bool {
         match stage.when {
             When::Always => true,
             When::FirstRound => round == 1,
@@ -72,7 +95,7 @@ impl RecordDraft<'_> {
             }
             above = parent.parent;
         }
-        switch.why_off()
+        switch.why_skipped()
     }
 
     /// Whether the round is good; if not, starts the next round or ends the task.
@@ -125,6 +148,9 @@ impl RecordDraft<'_> {
     }
 
     pub(super) fn fail(&mut self, task: TaskId, why: Failure) {
+        if self.state.task(task).talk.stands.is_some() {
+            return self.end_turn(task, why.to_string());
+        }
         self.settle(task, TaskEnd::Failed { why });
     }
 

@@ -13,6 +13,9 @@ impl RecordDraft<'_> {
         match outcome {
             Outcome::Passed | Outcome::Skipped { .. } => self.advance(task),
             Outcome::Failed { why } => self.failed(task, step, why),
+            Outcome::Misconfigured { why } => {
+                self.fail(task, Failure::Misconfigured { step, why });
+            }
             Outcome::Broke { why } => self.broke(task, step, why),
             Outcome::Lost => self.lost(task),
             // The account is held; the task stays at its step, and the scheduler finds another agent
@@ -82,7 +85,8 @@ impl RecordDraft<'_> {
         match outcome {
             Outcome::Passed => stage.brings(true),
             Outcome::Failed { .. } => stage.brings(false),
-            Outcome::Broke { .. }
+            Outcome::Misconfigured { .. }
+            | Outcome::Broke { .. }
             | Outcome::Lost
             | Outcome::Quota { .. }
             | Outcome::Away { .. }

@@ -59,6 +59,9 @@ pub struct Facts {
     /// The skills, MCP servers and sub-agents that a build used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Used>>,
+    /// How the agent's last turn ended, as far as it matters to its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<SessionEnd>,
     /// Notes for a person: a claim that was not true, a leaked process that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -111,6 +114,22 @@ impl StepAnswer {
             StepAnswer::Completion { done: false } => Verdict::RequestChanges,
         }
     }
+}
+
+/// How a turn ended, as far as it decides whether its session is of further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEnd {
+    Answered,
+    /// The agent was stopped or turned away; nothing is wrong with the session.
+    Stopped,
+    Broke,
+    /// The conversation has outgrown the model's context.
+    Full,
+    /// The model or its vendor refused to answer the conversation.
+    Refused,
+    /// The agent does not know the session.
+    Gone,
 }
 
 /// The yes or no of a review.

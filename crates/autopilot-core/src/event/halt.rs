@@ -42,6 +42,25 @@ pub enum HaltWhy {
     },
 }
 
+impl HaltWhy {
+    /// Whether the turn that a person asked for is over with the halt. It could not be taken up
+    /// without other limits or another agent; after any other halt it is.
+    pub fn ends_a_turn(&self) -> bool {
+        match self {
+            HaltWhy::Money { .. } | HaltWhy::Wall => true,
+            HaltWhy::Away { hold, .. } => match hold {
+                HoldWhy::Model | HoldWhy::Program => true,
+                HoldWhy::Quota | HoldWhy::Auth | HoldWhy::Outage | HoldWhy::Machine(_) => false,
+            },
+            HaltWhy::Stop
+            | HaltWhy::Pause
+            | HaltWhy::Continued
+            | HaltWhy::Quota { .. }
+            | HaltWhy::Host { .. } => false,
+        }
+    }
+}
+
 impl std::fmt::Display for HaltWhy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

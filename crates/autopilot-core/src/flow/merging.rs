@@ -34,7 +34,17 @@ fn failed_before(merge: &Shown, round: u32) -> Option<&str> {
 }
 
 /// The outcome of checking the untouched base, and the failures that are excused from now on.
-pub fn baseline(failed: Vec<String>, branch: &str, is_red_allowed: bool) -> (Outcome, Vec<String>) {
+/// `not_run` are the reasons why commands were not run at all, which nobody can allow: without them
+/// nothing would be proven.
+pub fn baseline(
+    failed: Vec<String>,
+    not_run: Vec<String>,
+    branch: &str,
+    is_red_allowed: bool,
+) -> (Outcome, Vec<String>) {
+    if !not_run.is_empty() {
+        return (Outcome::Misconfigured { why: not_run.join("; ") }, Vec::new());
+    }
     if failed.is_empty() || is_red_allowed {
         return (Outcome::Passed, failed);
     }
@@ -77,10 +87,16 @@ mod tests {
     #[test]
     fn a_red_base_fails_unless_it_is_allowed_and_then_its_failures_are_excused() {
         let red = || vec!["tests failed".to_owned(), "lint failed".to_owned()];
-        assert_eq!(baseline(Vec::new(), "main", false), (Outcome::Passed, Vec::new()));
-        assert_eq!(baseline(red(), "main", true), (Outcome::Passed, red()));
+        let none = Vec::new;
+        assert_eq!(baseline(none(), none(), "main", false), (Outcome::Passed, none()));
+        assert_eq!(baseline(red(), none(), "main", true), (Outcome::Passed, red()));
         let why = "tests failed; lint failed on the untouched base `main`; fix it, or run with \
                    --allow-red-base";
-        assert_eq!(baseline(red(), "main", false).0.failure(), Some(why));
+        assert_eq!(baseline(red(), none(), "main", false).0.failure(), Some(why));
+        for is_red_allowed in [true, false] {
+            let gone = vec!["no pytest".to_owned()];
+            let misconfigured = Outcome::Misconfigured { why: "no pytest".to_owned() };
+            assert_eq!(baseline(red(), gone, "main", is_red_allowed), (misconfigured, none()));
+        }
     }
 }

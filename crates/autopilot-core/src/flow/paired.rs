@@ -6,7 +6,7 @@
 use super::{RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::limit::ReviewGate;
-use crate::pipeline::{Else, Stage, Switch, When, decide, serial, slot};
+use crate::pipeline::{Else, Sparing, Stage, Switch, When, decide, serial, slot};
 use crate::state::{State, Task};
 use crate::step::Step;
 
@@ -15,8 +15,13 @@ pub const PAIRED: &[Stage] = &[
     slot(Step::Build).when(When::FirstRound).fails(Else::Again(Step::Fix)),
     slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     slot(Step::Validate).fails(Else::Note),
-    slot(Step::Review).when(When::On(Switch::Review)).fails(Else::Note),
-    slot(Step::UatGenerate).fails(Else::Note),
+    slot(Step::Review)
+        .when(When::On(Switch::Review))
+        .spared(Sparing::AfterNo(Switch::SpareReview, Step::Validate))
+        .fails(Else::Note),
+    slot(Step::UatGenerate)
+        .spared(Sparing::Without(Switch::SpareCases, Switch::Uat))
+        .fails(Else::Note),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::Note),
     decide(Step::Decide).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),

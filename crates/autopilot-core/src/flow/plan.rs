@@ -3,7 +3,7 @@
 
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
 use crate::pipeline::{
-    ChildOrder, Else, Failing, Stage, Switch, When, children, person, serial, slot,
+    ChildOrder, Else, Failing, Sparing, Stage, Switch, When, children, person, serial, slot,
 };
 use crate::step::Step;
 
@@ -27,7 +27,7 @@ pub const PLAN: &[Stage] = &[
     serial(Step::Schedule).spawns(Pipeline::Paired),
     children(Step::Tasks, ChildOrder::Parallel, Failing::Independent),
     slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
-    slot(Step::UatGenerate),
+    slot(Step::UatGenerate).spared(Sparing::Without(Switch::SpareCases, Switch::Uat)),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::FixBy(Pipeline::Paired)),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),

@@ -21,6 +21,7 @@ pub fn ended(judged: Outcome, named: Option<(&str, &str)>) -> Outcome {
         },
         judged @ (Outcome::Passed
         | Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Lost
         | Outcome::Quota { .. }
         | Outcome::Away { .. }
@@ -55,6 +56,7 @@ fn merged_result<'a>(result: &'a Shown, merged: &Shown) -> Option<&'a Shown> {
     let is_good = |shown: &Shown| match shown.outcome {
         Outcome::Passed | Outcome::Skipped { .. } => true,
         Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Broke { .. }
         | Outcome::Lost
         | Outcome::Quota { .. }

@@ -38,6 +38,7 @@ pub enum FindingSource {
     DiffCap,
     Todo,
     TestCode,
+    Secret,
     Validation,
     Review,
     Uat,

@@ -27,7 +27,17 @@ pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
          else, in the git repository in your working directory.\n",
     );
     text.push_str(&task(&facts.build, caps));
-    text.push_str(&history(&facts.build, caps));
+    text.push_str(&found(facts, caps));
+    text.push_str("\n## How to work\n\n");
+    text.push_str(REPAIRING);
+    text.push_str(&conduct(&facts.build));
+    text.push_str(SUMMARY);
+    text
+}
+
+/// What was found in the last round, with the state of the repository.
+pub(super) fn found(facts: &Fix<'_>, caps: Caps) -> String {
+    let mut text = history(&facts.build, caps);
     if !facts.findings.is_empty() {
         text.push_str(&block("Rules that were broken", "text", &report(facts.findings), caps));
     }
@@ -49,16 +59,6 @@ pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
     if let Some(cases) = facts.uat_cases {
         text.push_str(&block("Acceptance test cases", "markdown", cases, caps));
     }
-    text.push_str(
-        "\n## How to work\n\n\
-         - Change only what makes the failures above go away. No refactoring, no renaming, no \
-         clean-up, no new features.\n\
-         - Prefer the smallest change. Correct the code; do not delete, skip or loosen tests, and do \
-         not reinterpret the acceptance criteria.\n\
-         - If a finding is wrong, leave the code as it is and say why in `notes`.\n",
-    );
-    text.push_str(&conduct(&facts.build));
-    text.push_str(SUMMARY);
     text
 }
 
@@ -95,7 +95,7 @@ fn known(facts: &Build<'_>, caps: Caps) -> String {
 }
 
 /// The state of the repository and the results of the last round.
-fn history(facts: &Build<'_>, caps: Caps) -> String {
+pub(super) fn history(facts: &Build<'_>, caps: Caps) -> String {
     let mut text = String::new();
     if !facts.repo_status.is_empty() {
         text.push_str(&block("State of the repository", "text", facts.repo_status, caps));
@@ -169,6 +169,14 @@ fn skills(policy: &SkillPolicy) -> String {
     }
     text
 }
+
+pub(super) const REPAIRING: &str = "\
+- Change only what makes the failures above go away. No refactoring, no renaming, no clean-up, no \
+new features.
+- Prefer the smallest change. Correct the code; do not delete, skip or loosen tests, and do not \
+reinterpret the acceptance criteria.
+- If a finding is wrong, leave the code as it is and say why in `notes`.
+";
 
 const CONFLICT: &str = "\
 The files in your working directory hold your work merged with the work that other tasks have \

@@ -2,7 +2,7 @@
 
 use super::part::{block, bullets, fenced, inline, numbered, ran};
 use super::{Caps, ReviewPrompt, UatGenerate};
-use crate::guard::report;
+use crate::guard::{FindingSource, report};
 use crate::limit::ReviewGate;
 
 /// The warning in every prompt that shows a change, before the change itself.
@@ -20,6 +20,14 @@ the controller finds what is cited. `criterion`: the number of the acceptance cr
 met. `command`: the name of a check above that failed. `file` and `line`: a line that the change \
 adds (its new number) or removes (its old number). Cite in these fields; words in `message` do not \
 count.
+";
+
+/// Added where a secret was found: a reviewer sees `[redacted]` there and could not object.
+const SECRETS: &str = "\
+\nThe findings above name lines with the value of a known secret, or with a text that looks like a \
+key. A known value is shown as `[redacted]` in this prompt: the file itself holds the value. A change \
+with a known value can't be merged, so the verdict is REQUEST_CHANGES with a `blocker` for each such \
+line. For a text that looks like a key, judge whether it is a real one or an example.
 ";
 
 /// The prompt of a review.
@@ -44,6 +52,9 @@ pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     facts.validation.iter().for_each(|result| text.push_str(&ran(result, caps)));
     if !facts.findings.is_empty() {
         text.push_str(&block("Rules that the change broke", "text", &report(facts.findings), caps));
+    }
+    if facts.findings.iter().any(|found| found.source == FindingSource::Secret) {
+        text.push_str(SECRETS);
     }
     text.push_str(&claims(facts, caps));
     text.push_str(&verdict(facts, caps));

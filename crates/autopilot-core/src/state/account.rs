@@ -168,9 +168,10 @@ impl State {
     pub(super) fn probed(&mut self, attempt: AttemptId, outcome: &Outcome) {
         let (agent_works, machine_works) = match outcome {
             Outcome::Passed | Outcome::Failed { .. } => (true, true),
-            Outcome::Broke { .. } | Outcome::Quota { .. } | Outcome::Skipped { .. } => {
-                (false, true)
-            }
+            Outcome::Misconfigured { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Quota { .. }
+            | Outcome::Skipped { .. } => (false, true),
             Outcome::Away { why, .. } => (false, !matches!(why, HoldWhy::Machine(_))),
             Outcome::Lost | Outcome::Revoked => (false, false),
         };

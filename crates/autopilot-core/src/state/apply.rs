@@ -1,6 +1,6 @@
 //! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
-use super::{Grant, Hold, LiveAttempt, Run, Shown, State, Status, Task};
+use super::{Grant, Hold, LiveAttempt, Run, Shown, StandingResult, State, Status, Task};
 use crate::event::{Bill, Event, Facts, HoldWhy, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
@@ -47,8 +47,11 @@ impl State {
                 };
                 self.ended(*task, *step, shown);
             }
-            Event::SessionOpened { task, step, session, .. } => {
-                self.task_mut(*task).sessions.insert(*step, session.clone());
+            Event::SessionOpened { id, task, step, session, .. } => {
+                let lane = self.live.get(id).map_or(0, |live| live.lane);
+                let task = self.task_mut(*task);
+                task.sessions.insert(*step, session.clone());
+                task.talk.opened(*step, lane, *id, session);
             }
             Event::Billed { id, task, bill, total } => {
                 self.billed(*id, *task, *bill);
@@ -72,6 +75,7 @@ impl State {
                 self.task_mut(*task).words = Some((**words).clone());
                 self.run.focus = Some(*task);
             }
+            Event::TurnFailed { task, why } => self.turn_failed(*task, why),
             Event::WaitBegan { task, step, until, .. } => self.waits(*task, *step, *until, at),
             Event::WaitEnded { task } => self.waits_no_more(*task, at),
             Event::AccountHeld { account, until, why, text, trips, guess } => {
@@ -197,6 +201,7 @@ impl State {
         if let Some(commit) = &shown.facts.commit {
             task.commit = Some(commit.clone());
         }
+        task.talk.ended(&shown, &task.cut_short);
         match shown.outcome {
             Outcome::Lost | Outcome::Revoked | Outcome::Quota { .. } | Outcome::Away { .. } => {
                 if task.cut_short.len() == CUT_SHORT_MAX {
@@ -206,11 +211,15 @@ impl State {
             }
             Outcome::Passed
             | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
             | Outcome::Broke { .. }
             | Outcome::Skipped { .. } => task.cut_short.clear(),
         }
         match shown.outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Skipped { .. } => {
                 if let Outcome::Skipped { why } = &shown.outcome {
                     task.skipped.insert(step, why.clone());
                 }
@@ -273,6 +282,7 @@ impl State {
         let task = self.task_mut(id);
         task.ended_at = Some(at);
         task.words = None;
+        task.talk.stands = None;
         let parent = task.parent;
         let dependants = task.dependants.clone();
         if let Some(parent) = parent {
@@ -290,6 +300,11 @@ impl State {
         self.set_status(id, Status::Open);
         let task = self.task_mut(id);
         task.ended_at = None;
+        task.talk.failed_turn = None;
+        // Only a person who continues a step re-opens one that is done.
+        if end == TaskEnd::Closed && task.pipeline.continues_at().is_some() {
+            task.talk.stands = Some(Box::new(task.standing()));
+        }
         task.marks.clear();
         task.spent.retries.clear();
         task.spent.retries_all = 0;
@@ -305,6 +320,18 @@ impl State {
                 self.task_mut(dependant).needs += 1;
             }
         }
+    }
+
+    fn turn_failed(&mut self, id: TaskId, why: &str) {
+        let task = self.task_mut(id);
+        if let Some(stands) = task.talk.stands.take() {
+            let StandingResult { base, tree, commit, results } = *stands;
+            (task.base, task.tree, task.commit) = (base, tree, commit);
+            task.results = results;
+        }
+        let text = format!("this turn failed: {why}; its earlier result stands");
+        task.notes.push(text.clone());
+        task.talk.failed_turn = Some(text);
     }
 
     fn switched(&mut self, switch: Switch, on: bool, by: &str) {

@@ -13,7 +13,7 @@ pub use turn::AgentTurn;
 use super::{Job, JobError};
 use autopilot_agents::answer::{self, AgentAnswer, AnswerFault};
 use autopilot_agents::{Access, AgentEnding, AgentOutcome, Exchange};
-use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::event::{Facts, Outcome, SessionEnd};
 use autopilot_core::step::Step;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -177,8 +177,14 @@ impl Job {
             autopilot_agents::event::clip(&self.clean(&said), UNREADABLE_BYTES_MAX)
         );
         let earlier = Exchange { prompt: question.prompt.clone(), answer: said };
-        let again = question.instead(prompt).in_session(first.ending.session, vec![earlier]);
+        let alone = question.instead(prompt);
+        let again =
+            question.instead(alone.prompt.clone()).in_session(first.ending.session, vec![earlier]);
         let mut second = self.turn(&again).await?;
+        // The prompt holds all that is needed, so an agent that can't resume is asked anew.
+        if meaning::session_end(&second.ending.outcome) == SessionEnd::Gone {
+            second = self.turn(&alone).await?;
+        }
         second.ran.notes.splice(0..0, first.ran.notes);
         Ok(second)
     }
@@ -211,6 +217,7 @@ impl Job {
             log: Some(turn.log.clone()),
             tail: Some(self.context.texts.put(&turn.ran.tail)?),
             notes: turn.ran.notes.clone(),
+            turn: Some(meaning::session_end(&turn.ending.outcome)),
             ..Facts::default()
         })
     }

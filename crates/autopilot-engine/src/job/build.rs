@@ -1,20 +1,20 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
-use super::asking::{AskedQuestion, Question};
+use super::asking::AskedQuestion;
 use super::change::{broken_rules, doubts};
 use super::conflict;
 use super::opening::{build_facts, work_status};
 use super::skill::Kit;
 use super::workshop::{Bench, For, Workshop, blocking, seconds_now};
 use super::{Done, Job, JobError};
-use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
-use autopilot_core::prompt::{self, Build, FailedChecks, Fix};
+use autopilot_core::prompt::{self, Build, ContinuedWork, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
@@ -25,6 +25,9 @@ pub struct Start {
     /// The commit the whole change is measured against.
     pub base: Oid,
     pub commit: Oid,
+    /// The commit it would have started from if no attempt had been cut short. A replay, in which
+    /// none is, repeats the change from here.
+    pub uncut: Oid,
     pub note: Option<String>,
     /// Conflicts between the work and the run's branch that are still in the slot's files.
     pub conflicts: Option<Conflicts>,
@@ -33,12 +36,11 @@ pub struct Start {
 impl Job {
     pub(super) async fn build(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
-        let start = self.start()?;
+        let choice = self.session_choice()?;
+        let start = self.start(choice.is_continued())?;
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit)?;
-        let prompt = self.build_prompt(&spec, &bench, &start, &kit)?;
-        let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
-        let asked = self.ask::<Summary>(question).await;
+        let asked = self.ask_builder(&choice, &spec, &bench, &start, &kit).await;
         let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
         let captured = self.captured(&bench, &start, &spec, is_done).await;
         let AskedQuestion { mut facts, answer, .. } = asked?;
@@ -74,7 +76,7 @@ impl Job {
         let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
         // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), &self.id_for_refs(self.want.id))?;
-        self.note_worktree(start.commit.as_str(), capture.tree.as_str())?;
+        self.note_worktree(start.uncut.as_str(), capture.tree.as_str())?;
         formatted.map(|()| capture)
     }
 
@@ -98,19 +100,33 @@ impl Job {
     }
 
     /// The start of an attempt: the run's branch with the work so far, from the last round or from
-    /// an interrupted attempt.
-    pub(super) fn start(&self) -> Result<Start, JobError> {
+    /// an interrupted attempt; in the session of a broken attempt, from that one too.
+    pub(super) fn start(&self, in_same_session: bool) -> Result<Start, JobError> {
+        let names = |ids: Vec<AttemptId>| ids.into_iter().map(|id| self.id_for_refs(id)).collect();
+        let uncut: Vec<String> = names(self.task.broken_work(in_same_session).collect());
+        // A replayed attempt repeats all of its recorded work, however early it was interrupted.
+        if self.context.player.is_some() || self.task.cut_short.is_empty() {
+            return self.start_with(&uncut);
+        }
+        let whole: Vec<String> = names(self.task.left_work(in_same_session).collect());
+        let uncut = self.start_with(&uncut)?.commit;
+        Ok(Start { uncut, ..self.start_with(&whole)? })
+    }
+
+    /// The start with the work of the first of these attempts that has left any.
+    fn start_with(&self, attempts: &[String]) -> Result<Start, JobError> {
         let Workshop { hub, repo, .. } = &self.context.workshop;
         let task = self.name_for_refs();
-        // A replayed attempt repeats all of its recorded work, however early it was interrupted.
-        let left = self.task.cut_short.iter().rev().filter(|_| self.context.player.is_none());
-        let cut_short: Vec<_> = left.map(|id| self.id_for_refs(*id)).collect();
         let tip = self.tip()?;
+        let from = |base: Oid, commit: Oid, note, conflicts| {
+            let uncut = commit.clone();
+            Ok(Start { base, commit, uncut, note, conflicts })
+        };
         blocking(|| -> Result<Start, GitError> {
             // An attempt that was interrupted before any change left nothing; the work of the one
             // before it still counts.
             let mut adopted = None;
-            for id in &cut_short {
+            for id in attempts {
                 adopted = hub.resolve(&AttemptName { task, id }.salvage_ref())?;
                 if adopted.is_some() {
                     break;
@@ -121,36 +137,36 @@ impl Job {
             });
             let done = self.task.commit.as_deref().map(Oid::parse).transpose()?;
             let Some(work) = adopted.or(done) else {
-                return Ok(Start { base: tip.clone(), commit: tip, note, conflicts: None });
+                return from(tip.clone(), tip, note, None);
             };
             // Ask the hub where the work is based: an interrupted attempt has recorded nothing.
             let known = self.task.base.as_deref().map(Oid::parse).transpose()?;
             let base = hub.merge_base(&work, &tip)?.or(known).unwrap_or_else(|| tip.clone());
             if base == tip {
-                return Ok(Start { base, commit: work, note, conflicts: None });
+                return from(base, work, note, None);
             }
             // Other tasks were merged meanwhile: rebase the work if git can do it alone.
             match rebase(hub, &base, &work, &tip, seconds_now())? {
-                RebaseOutcome::Onto(moved) => {
-                    Ok(Start { base: tip, commit: moved, note, conflicts: None })
-                }
+                RebaseOutcome::Onto(moved) => from(tip, moved, note, None),
                 // Otherwise the agent resolves the conflicts on top of the branch, so that its
                 // result merges.
                 RebaseOutcome::Conflict { .. } => {
                     let carried = carry(hub, &work, &tip, &repo.identity, seconds_now())?;
-                    let (commit, conflicts) = (carried.commit, carried.conflicts);
-                    Ok(Start { base: tip, commit, note, conflicts })
+                    from(tip, carried.commit, note, carried.conflicts)
                 }
             }
         })
     }
 
-    fn build_prompt(
+    /// The prompt of a build or a repair. With `since`, the agent continues its session and is told
+    /// only what is new.
+    pub(super) fn build_prompt(
         &self,
         spec: &TaskSpec,
         bench: &Bench,
         start: &Start,
         kit: &Kit,
+        since: Option<&ContinuedWork<'_>>,
     ) -> Result<String, JobError> {
         let guidance = self.body::<TaskBody>(&self.task.spec.body)?.guidance;
         let known = kit.listed(self.skill_policy());
@@ -166,7 +182,10 @@ impl Job {
             ..build_facts(spec, self.agent_config(), &known, &status)
         };
         if self.want.step == Step::Build {
-            return Ok(prompt::builder(&build, self.caps()));
+            return Ok(match since {
+                Some(since) => prompt::builder_continued(&build, since, self.caps()),
+                None => prompt::builder(&build, self.caps()),
+            });
         }
         let integration = self.evidence(Step::Merge)?;
         let found = start.conflicts.as_ref().map(|conflicts| {
@@ -189,7 +208,10 @@ impl Job {
             conflict: conflict.as_deref(),
             together,
         };
-        Ok(prompt::fix(&fix, self.caps()))
+        Ok(match since {
+            Some(since) => prompt::fix_continued(&fix, since, self.caps()),
+            None => prompt::fix(&fix, self.caps()),
+        })
     }
 
     /// Findings against the last round that have no part of their own in the prompt, such as broken

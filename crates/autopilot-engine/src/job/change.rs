@@ -1,7 +1,8 @@
 //! A git change in the words of the guards.
 
-use super::workshop::blocking;
-use super::{Job, JobError};
+use super::workshop::{Workshop, blocking};
+use super::{Context, Job, JobError};
+use crate::leak;
 use autopilot_core::guard::{
     self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
     Severity,
@@ -40,10 +41,16 @@ impl Job {
         spec: &TaskSpec,
     ) -> Result<Vec<Finding>, JobError> {
         let change = blocking(|| self.context.workshop.change(base, tree))?;
-        Ok(self.guard(&change, spec))
+        self.guard(&change, spec)
     }
 
-    pub(super) fn guard(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
+    pub(super) fn guard(
+        &self,
+        change: &GitChange,
+        spec: &TaskSpec,
+    ) -> Result<Vec<Finding>, JobError> {
+        let Context { workshop: Workshop { hub, .. }, border, .. } = &*self.context;
+        let leaks = blocking(|| border.leaks_in_change(hub, &change.base_tree, &change.tree))?;
         let config = &self.context.config;
         let mut denied = config.safety.deny_paths.clone();
         denied.extend(spec.deny_paths.iter().cloned());
@@ -53,9 +60,11 @@ impl Job {
             diff_line_cap: config.rounds.diff_line_cap,
             forbid_todos: config.safety.forbid_todos,
         };
-        let mut findings = guard::check(&in_guard_words(change), &rules);
+        let change_with_leaks =
+            guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
+        let mut findings = guard::check(&change_with_leaks, &rules);
         findings.extend(self.touched_commands(change, spec));
-        findings
+        Ok(findings)
     }
 
     /// Findings about changed files that a gate's command names: such a change also changes the
@@ -88,14 +97,18 @@ pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
 
 /// Findings that do not block but that the reviewer must know.
 pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(|found| !blocks(found)).map(worded).collect()
+    let is_other = |found: &&Finding| {
+        found.severity != Severity::Blocker && found.source != FindingSource::Secret
+    };
+    let others = findings.iter().filter(is_other).map(worded);
+    guard::secret::doubts(findings).into_iter().chain(others).collect()
 }
 
 fn worded(found: &Finding) -> String {
-    match &found.file {
-        Some(file) => format!("{file}: {}", found.message),
-        None => found.message.clone(),
+    match (&found.file, found.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
+        (Some(file), None) => format!("{file}: {}", found.message),
+        (None, _) => found.message.clone(),
     }
 }
 
@@ -112,6 +125,7 @@ fn in_guard_words(change: &GitChange) -> guard::Change {
         deletions: change.deletions,
         added: change.added.iter().map(line).collect(),
         removed: change.removed.iter().map(line).collect(),
+        leaks: Vec::new(),
     }
 }
 

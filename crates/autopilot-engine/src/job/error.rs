@@ -58,7 +58,12 @@ pub enum JobError {
     #[error("the executable `{name}` was not found")]
     NoProgram { name: String },
     #[error("{failure} (log: .autopilot/{log})")]
-    SetupCommand { failure: String, log: String },
+    SetupCommand {
+        failure: String,
+        log: String,
+        /// Why the shell could not run it, if it could not.
+        not_run: Option<String>,
+    },
     #[error("the task asks for a skill: {}", .0.iter().map(Missing::to_string).collect::<Vec<_>>().join("; "))]
     Skill(Vec<Missing>),
     #[error(transparent)]

@@ -69,7 +69,10 @@ impl Job {
     ) -> Result<NewFailures, JobError> {
         let base = self.known_failures()?;
         let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
-        let failed = failed.map(|(check, seen)| (check.failure(), seen.is_known(&base)));
+        let failed = failed.map(|(check, seen)| {
+            let failure = seen.why_not_run(&base).unwrap_or_else(|| check.failure());
+            (failure, seen.is_known(&base))
+        });
         Ok(NewFailures::of(failed))
     }
 

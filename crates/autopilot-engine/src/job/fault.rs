@@ -40,7 +40,7 @@ pub fn outcome(error: &JobError, place: &StatePaths) -> Outcome {
 /// read-only or gone, tests and agents fail whatever the work is.
 pub fn unless_the_machine(outcome: Outcome, place: &StatePaths) -> Outcome {
     let why = match &outcome {
-        Outcome::Failed { why } | Outcome::Broke { why } => why,
+        Outcome::Failed { why } | Outcome::Misconfigured { why } | Outcome::Broke { why } => why,
         Outcome::Passed
         | Outcome::Lost
         | Outcome::Quota { .. }
@@ -227,7 +227,7 @@ fn of_git(error: &GitError, failed: Blame) -> Blame {
         // The change itself can make git write other files than were committed, and an agent can
         // remove its own directory.
         GitError::ProofDiffers { .. } | GitError::SlotMissing { .. } => Blame::Work,
-        GitError::TooManyCommits { .. } => Blame::Work,
+        GitError::TooManyCommits { .. } | GitError::Withheld { .. } => Blame::Work,
         GitError::Refused(_)
         | GitError::Unreadable { .. }
         | GitError::RefMoved { .. }
@@ -307,7 +307,11 @@ mod tests {
         assert_eq!(blame(&JobError::Supervisor), Blame::Machine(MachineFault::Supervisor));
         let died = SpawnError::Died { program: "sh".into() };
         assert_eq!(blame(&died.into()), Blame::Machine(MachineFault::Supervisor));
-        let setup = JobError::SetupCommand { failure: "setup failed".into(), log: "x".into() };
+        let setup = JobError::SetupCommand {
+            failure: "setup failed".into(),
+            log: "x".into(),
+            not_run: None,
+        };
         assert_eq!(blame(&setup), Blame::Work);
     }
 }

@@ -85,7 +85,16 @@ impl Job {
         notes.extend(super::build::notes_of(&capture));
         let branch = match ask.access {
             Access::Edit | Access::Unsafe => {
-                self.keep_changes(ask, &branch, &start, &capture, &name)?
+                match self.keep_changes(ask, &branch, &start, &capture, &name) {
+                    Err(JobError::Git(GitError::Withheld { branch, why })) => {
+                        let kept = &capture.salvage_ref;
+                        notes.push(format!(
+                            "{branch} was not published: {why}; the changes are kept at {kept}"
+                        ));
+                        None
+                    }
+                    kept => kept?,
+                }
             }
             Access::Read => {
                 let kept = capture.commit.as_ref().map(|_| &capture.salvage_ref);
@@ -259,7 +268,7 @@ impl Job {
                 return Ok(None);
             }
             let made = commit_task(hub, &request)?;
-            let there = publish_reachable(hub, repo, branch)?;
+            let there = publish_reachable(hub, repo, branch, &self.context.border)?;
             Ok(Some(ContinuedBranch {
                 name: there.branch,
                 base: start.to_string(),

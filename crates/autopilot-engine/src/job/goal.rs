@@ -72,7 +72,7 @@ impl Job {
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = self.start()?;
+        let start = self.start(false)?;
         let left_behind = self.left_behind(&start)?;
         let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
@@ -319,7 +319,9 @@ fn without_conflicts(start: Start) -> Start {
         conflicts.theirs.short()
     );
     let note = start.note.map_or(note.clone(), |first| format!("{first}; {note}"));
-    Start { commit: start.base.clone(), base: start.base, note: Some(note), conflicts: None }
+    let commit = start.base.clone();
+    let uncut = commit.clone();
+    Start { commit, uncut, base: start.base, note: Some(note), conflicts: None }
 }
 
 /// The workflow of an iteration and the results of its steps, in order.

@@ -6,7 +6,6 @@
 
 use super::{Job, JobError};
 use crate::environment::Variables;
-use crate::kept;
 use crate::place::StatePaths;
 use autopilot_agents::Agent;
 use autopilot_agents::gateway::{self, GatewayWay};
@@ -16,7 +15,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use std::path::{Path, PathBuf};
 
 /// The suffix of home directories; notes about a home lie beside it.
-const HOME: &str = "home";
+pub(super) const HOME: &str = "home";
 /// The files in which people keep scripts, rules and instructions, for every vendor.
 const USUAL: &[&str] = &[
     "hooks*", "commands", "agents", "skills", "plugins", "rules", "prompts", "scripts", "bin",
@@ -98,6 +97,16 @@ impl Home {
         own.into_iter().chain(self.shared.iter().cloned()).collect()
     }
 
+    /// The path of the home; empty for an agent that has none.
+    pub fn dir(&self) -> &Path {
+        &self.plan.dir
+    }
+
+    /// The directories of the home that make up its sessions.
+    pub fn sessions(&self) -> &[PathBuf] {
+        &self.sessions
+    }
+
     /// Copies a renewed login back to the user, and returns messages about what was not copied.
     pub fn put_back(&mut self) -> Vec<String> {
         self.plan.put_back()
@@ -127,6 +136,7 @@ impl Job {
         }
         home.plan.make()?;
         home.plan.note()?;
+        self.seen().session_parts.clone_from(&home.sessions);
         if let Some(session) = session {
             let kept = self.kept_before(session);
             for part in &home.sessions {
@@ -137,31 +147,35 @@ impl Job {
         Ok(home)
     }
 
-    /// Keeps the files needed to resume the session; returns a message if that fails.
-    pub(super) fn keep_session(&self, home: &Home, session: Option<&str>) -> Option<String> {
-        let session = session?;
-        let kept = kept::place_of(&self.context.place, &self.run.id, self.want.id, session);
-        let left_out = |name: &Path| is_among(name, XDG_LEFT_OUT) || is_among(name, XDG_LOGINS);
-        kept::keep(&kept, (&self.run.id, session), &home.plan.dir, &home.sessions, left_out)
-            .err()
-            .map(|error| format!("its session can't be resumed: {error}"))
-    }
-
-    fn kept_before(&self, session: &str) -> Utf8PathBuf {
-        let words = self.task.words.as_ref().filter(|words| words.session == session);
-        let attempts = (self.want.id, words.map(|words| words.attempt));
-        kept::found(&self.context.place, &self.run.id, attempts, session)
-    }
-
     /// Removes the home with the attempt.
     pub(super) fn leave_home(&self) {
         // Best effort: the next boot removes leftovers.
         let _leftover = dir::remove(self.beside_scratch(HOME).as_std_path());
-        let _leftover = dir::remove_file(self.beside_scratch("logins.json").as_std_path());
+        for note in ["logins.json", "session.json"] {
+            let _leftover = dir::remove_file(self.beside_scratch(note).as_std_path());
+        }
     }
 
-    fn beside_scratch(&self, suffix: &str) -> Utf8PathBuf {
+    pub(super) fn beside_scratch(&self, suffix: &str) -> Utf8PathBuf {
         format!("{}.{suffix}", self.scratch()).into()
+    }
+}
+
+/// Whether a file, named relative to a session's directory, is no part of the session.
+pub(super) fn is_left_out(name: &Path) -> bool {
+    is_among(name, XDG_LEFT_OUT) || is_among(name, XDG_LOGINS)
+}
+
+/// Tells by a session's id and a file's name whether the file holds the session; none for an agent
+/// whose sessions are not in a home of ours.
+pub(super) fn session_file(agent: &Agent) -> Option<fn(&str, &str) -> bool> {
+    match vendor(agent)? {
+        Vendor::Claude | Vendor::Codex => Some(|session, name| name.contains(session)),
+        // All sessions are in one database.
+        Vendor::Xdg(_) => {
+            Some(|_, name| !XDG_LOGINS.contains(&name) && !name.ends_with(crate::kept::NOTE))
+        }
+        Vendor::Gemini => None,
     }
 }
 

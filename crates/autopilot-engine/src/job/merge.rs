@@ -4,16 +4,17 @@
 use super::conflict;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
 use super::workshop::{Workshop, blocking, seconds_now};
-use super::{Done, Job, JobError, user_command};
+use super::{Context, Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::flow::merging;
+use autopilot_core::guard::secret;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
-    CommitRequest, Conflicts, Oid, PublishRefusal, Sought, commit_task, publish_reachable,
-    task_branch,
+    Border, CommitRequest, Conflicts, GitError, Oid, PublishRefusal, Sought, commit_task,
+    publish_reachable, task_branch,
 };
 use std::sync::PoisonError;
 
@@ -37,6 +38,9 @@ impl Job {
             EarlierMerge::Merged(commit) => return work.published(&commit, Facts::default()),
             EarlierMerge::Waits(commit) => commit,
         };
+        if let Some(why) = work.withheld(&commit)? {
+            return Ok((Outcome::Failed { why }, Facts::default()));
+        }
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
         let commands = match is_proven_alone {
             true => user_command::validation(self, Some(&self.spec()?)),
@@ -45,12 +49,24 @@ impl Job {
         let (of, cancel) = (work.of.clone(), self.cancel.clone());
         let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
         match self.integrate(request).await? {
-            MergeVerdict::Merged(facts) => work.published(&commit, *facts),
+            MergeVerdict::Merged(mut facts) => {
+                facts.notes.extend(self.doubts_about_secrets()?);
+                work.published(&commit, *facts)
+            }
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
             MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
             MergeVerdict::Trouble(error) => Err(JobError::Integration(error)),
         }
+    }
+
+    /// What a person must read before the work leaves the run's branch. A task that is not validated
+    /// alone has these among the notes on its work.
+    fn doubts_about_secrets(&self) -> Result<Vec<String>, JobError> {
+        if self.task.pipeline.place(Step::Validate).is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(secret::doubts(&self.guard(&*self.change()?, &self.spec()?)?))
     }
 
     fn work(&self, tree: &str) -> Result<MergeWork<'_>, JobError> {
@@ -67,8 +83,10 @@ impl Job {
             attempt: self.want.id.to_string(),
             tree: Oid::parse(tree)?,
         };
-        let message = message(&spec.title, &spec.goal);
-        Ok(MergeWork { of, workshop: &self.context.workshop, message })
+        // The message leaves with the commit.
+        let message = self.clean(&message(&spec.title, &spec.goal));
+        let Context { workshop, border, .. } = &*self.context;
+        Ok(MergeWork { of, workshop, border, message })
     }
 
     fn conflicted(&self, conflicts: &Conflicts) -> Result<Done, JobError> {
@@ -88,6 +106,7 @@ impl Job {
 struct MergeWork<'a> {
     of: MergeTask,
     workshop: &'a Workshop,
+    border: &'a Border,
     message: String,
 }
 
@@ -105,7 +124,7 @@ impl MergeWork<'_> {
 
     /// The task's commit on its branch.
     fn commit(&self) -> Result<EarlierMerge, JobError> {
-        let MergeWork { of, workshop: Workshop { hub, repo, .. }, message } = self;
+        let MergeWork { of, workshop: Workshop { hub, repo, .. }, message, .. } = self;
         let branch = task_branch(&of.task);
         // Without a branch no earlier attempt came this far, so there is no history to search.
         if hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
@@ -130,6 +149,18 @@ impl MergeWork<'_> {
         Ok(EarlierMerge::Waits(committed.commit))
     }
 
+    /// Why the commit must not leave the hub. It is asked before the run's branch holds it.
+    fn withheld(&self, commit: &Oid) -> Result<Option<String>, JobError> {
+        let MergeWork { of, workshop, border, .. } = self;
+        let branch = task_branch(&of.task);
+        let known = std::slice::from_ref(&of.base);
+        let passed = blocking(|| match border.pass(&workshop.hub, commit, known, &branch) {
+            Err(GitError::Withheld { why, .. }) => Ok(Some(why)),
+            other => other.map(|()| None),
+        });
+        passed
+    }
+
     fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {
         facts.commit = Some(commit.to_string());
         facts.notes.extend(blocking(|| self.publish())?);
@@ -143,7 +174,7 @@ impl MergeWork<'_> {
         let _one_at_a_time = queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
         for name in [&task_branch(&self.of.task), &self.of.branch] {
-            let reached = publish_reachable(hub, repo, name)?;
+            let reached = publish_reachable(hub, repo, name, self.border)?;
             if let Some(why) = &reached.instead {
                 notes.push(wrong_branch_warning(name, &reached.branch, why));
             }

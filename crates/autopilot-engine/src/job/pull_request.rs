@@ -14,7 +14,7 @@ use autopilot_host::forge::{
     self, ForgeError, ForgeRequest, How, Published, PullRequestDraft, Site,
 };
 use autopilot_host::git::artifact::write_artifacts;
-use autopilot_host::git::{Oid, ref_component};
+use autopilot_host::git::{GitError, Oid, ref_component};
 use autopilot_view::leaves;
 use autopilot_view::pull_request::{PullRequestFacts, pull_request};
 use std::collections::BTreeMap;
@@ -25,6 +25,14 @@ const CHECKED_MAX: usize = 500;
 impl Job {
     pub(super) fn pull_request(&self) -> Result<Done, JobError> {
         let draft = self.draft()?;
+        let hub = &self.context.workshop.hub;
+        let said = format!("{}\n{}", draft.title, draft.body);
+        if let Err(GitError::Withheld { branch, why }) =
+            self.context.border.pass_text(hub, "the pull request", &said)
+        {
+            let why = format!("{branch} was not opened: {why}");
+            return Ok((Outcome::Failed { why }, Facts::default()));
+        }
         let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);
         let artifact = self.write_clean(&name, &text)?;
@@ -137,7 +145,10 @@ impl Job {
         let dir = self.context.place.views().join("artifacts");
         let base = Oid::parse(&self.run.base)?;
         let stem = ref_component(&self.run.id);
-        let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch)?;
+        let files = {
+            let border = &self.context.border;
+            write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch, border)?
+        };
         Ok(file_notes(&files))
     }
 }

@@ -6,7 +6,7 @@ use super::{Done, Job, JobError};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_host::git::artifact::Artifacts;
 use autopilot_host::git::push::{Hooks, Rebase};
-use autopilot_host::git::{Oid, PushFailure, PushOutcome, PushRequest, push};
+use autopilot_host::git::{GitError, Oid, PushFailure, PushOutcome, PushRequest, push};
 use std::time::Duration;
 
 /// Delays between tries when the network fails, as many as the configuration allows.
@@ -37,6 +37,7 @@ impl Job {
             rebase: Rebase::IfAccepted,
             hooks: Hooks::Off,
             now: seconds_now(),
+            border: &self.context.border,
         };
         // The pushed tree must be the proven one: a rebase makes an unproven tree, unless the
         // remote's other commits change nothing.
@@ -44,7 +45,14 @@ impl Job {
         let mut accept =
             |tip: &Oid| workshop.hub.tree_of(tip).is_ok_and(|tree| Some(tree) == proven);
         let unwanted = || self.cancel.is_asked();
-        match push(&workshop.hub, &workshop.repo, &request, &mut accept, &unwanted)? {
+        let pushed = match push(&workshop.hub, &workshop.repo, &request, &mut accept, &unwanted) {
+            Err(GitError::Withheld { branch, why }) => {
+                let why = format!("{branch} was not pushed: {why}");
+                return Ok((Outcome::Failed { why }, Facts::default()));
+            }
+            pushed => pushed?,
+        };
+        match pushed {
             PushOutcome::Pushed(pushed) => {
                 let mut facts =
                     Facts { commit: Some(pushed.commit.to_string()), ..Facts::default() };

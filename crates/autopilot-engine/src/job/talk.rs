@@ -253,6 +253,7 @@ impl<'a> Talk<'a> {
         drop(state);
         let id = self.job.clean(session);
         self.job.billing().opened(&id);
+        self.job.note_session(&id, self.dir);
         self.job.say(AttemptWord::Session(id));
     }
 

@@ -12,7 +12,8 @@ use autopilot_core::event::Facts;
 use autopilot_core::evidence::NewFailures;
 use autopilot_host::fail;
 use autopilot_host::git::{
-    Advanced, AttemptName, Candidate, Conflicts, Coupled, Hub, Oid, Tip, Track, UserRepo, Wagon,
+    Advanced, AttemptName, Border, Candidate, Conflicts, Coupled, GitError, Hub, Oid, Tip, Track,
+    UserRepo, Wagon,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,8 +157,8 @@ enum Pass {
 struct TrainStack {
     from: Tip,
     cars: Vec<Candidate>,
-    /// The conflict of the first member with the branch itself.
-    clash: Option<Box<Conflicts>>,
+    /// Why the first member can't be merged to the branch as it is.
+    clash: Option<MergeVerdict>,
 }
 
 /// How much of a stack is proven.
@@ -239,9 +240,9 @@ impl Job {
             members.iter().map(|member| member.request.clone()).collect();
         let Some(first) = requests.first() else { return Ok(Pass::On) };
         let track = || first.of.track(repo);
-        let stack = blocking(|| stack(&track(), hub, &requests))?;
-        if let Some(conflicts) = stack.clash {
-            members.remove(0).tell(MergeVerdict::Conflict(conflicts));
+        let stack = blocking(|| stack(&track(), hub, &requests, &self.context.border))?;
+        if let Some(verdict) = stack.clash {
+            members.remove(0).tell(verdict);
             return Ok(Pass::On);
         }
         fail::point("merge.candidate");
@@ -334,7 +335,12 @@ impl Job {
 
 /// Stacks as many members as possible. A member that conflicts with an earlier one waits for the
 /// result of that one.
-fn stack(track: &Track<'_>, hub: &Hub, requests: &[MergeRequest]) -> Result<TrainStack, JobError> {
+fn stack(
+    track: &Track<'_>,
+    hub: &Hub,
+    requests: &[MergeRequest],
+    border: &Border,
+) -> Result<TrainStack, JobError> {
     let mut cars: Vec<Candidate> = Vec::new();
     let from = track.tip(hub)?;
     for MergeRequest { of, commit, .. } in requests {
@@ -347,10 +353,21 @@ fn stack(track: &Track<'_>, hub: &Hub, requests: &[MergeRequest]) -> Result<Trai
                     let why = "the merged tree is not the one that was validated";
                     return Err(JobError::Internal(why));
                 }
-                cars.push(car);
+                // Two tasks may each hold a part of a secret.
+                let known = [onto.clone(), commit.clone()];
+                match border.pass(hub, &car.commit, &known, &of.branch) {
+                    Ok(()) => cars.push(car),
+                    Err(GitError::Withheld { why, .. }) if cars.is_empty() => {
+                        let verdict = MergeVerdict::Broken { why, facts: Box::default() };
+                        return Ok(TrainStack { from, cars, clash: Some(verdict) });
+                    }
+                    Err(GitError::Withheld { .. }) => break,
+                    Err(error) => return Err(error.into()),
+                }
             }
             Coupled::Conflict(conflicts) if cars.is_empty() => {
-                return Ok(TrainStack { from, cars, clash: Some(conflicts) });
+                let verdict = MergeVerdict::Conflict(conflicts);
+                return Ok(TrainStack { from, cars, clash: Some(verdict) });
             }
             Coupled::Conflict(_) => break,
         }

@@ -69,6 +69,7 @@ impl Job {
             let cases = self.answer_of(Step::UatGenerate)?;
             facts.tasks.push(self.mending_task(&spec, &[&check], cases.as_deref())?);
         }
-        Ok((Outcome::Failed { why: check.failure() }, facts))
+        let why = check.seen().why_not_run(&self.known_failures()?);
+        Ok((Outcome::Failed { why: why.unwrap_or_else(|| check.failure()) }, facts))
     }
 }

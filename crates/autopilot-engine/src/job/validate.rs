@@ -6,7 +6,7 @@ use super::evidence::evidence_of;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
@@ -22,7 +22,7 @@ impl Job {
         // For the whole run, each task's change was checked on its own.
         let is_whole = self.task.parent.is_none();
         let change = self.change()?;
-        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec) };
+        let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
         let checks = self.checks(&commit, commands, self.began).await?;
         let evidence =
@@ -52,7 +52,14 @@ impl Job {
     /// Checks that the base is green before the first agent is paid, unless a red base is allowed.
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
-        let checks = self.checks(&base, user_command::validation(self, None), self.began).await?;
+        let commands = user_command::validation(self, None);
+        let checks = match self.checks(&base, commands, self.began).await {
+            Err(JobError::SetupCommand { not_run: Some(why), log, .. }) => {
+                let facts = Facts { log: Some(log), ..Facts::default() };
+                return Ok((Outcome::Misconfigured { why }, facts));
+            }
+            checks => checks?,
+        };
         let mut facts = self.facts_of_checks(&checks, &evidence_of(&checks))?;
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
@@ -60,8 +67,9 @@ impl Job {
         }
         let failed: Vec<String> =
             checks.iter().filter(|check| !check.passed()).map(CommandCheck::failure).collect();
+        let not_run = checks.iter().filter_map(|check| check.seen().misconfigured()).collect();
         let run = &self.run;
-        let (outcome, excused) = baseline(failed, &run.base_branch, run.red_base_allowed);
+        let (outcome, excused) = baseline(failed, not_run, &run.base_branch, run.red_base_allowed);
         facts.excused = excused;
         if !facts.excused.is_empty() {
             let why = facts.excused.join("; ");

@@ -5,6 +5,7 @@ use super::{Job, JobError};
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::KeepWorktrees;
+use autopilot_core::evidence::SETUP;
 use autopilot_core::id::TaskId;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
@@ -186,10 +187,11 @@ impl Job {
         blocking(|| slot.prepare(&order))?;
         let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
-            let check = self.command("setup", setup, &bench, self.time_left(since)).await?;
+            let check = self.command(SETUP, setup, &bench, self.time_left(since)).await?;
             if !check.passed() {
                 let failure = check.failure();
-                return Err(JobError::SetupCommand { failure, log: check.log });
+                let not_run = check.seen().misconfigured();
+                return Err(JobError::SetupCommand { failure, log: check.log, not_run });
             }
         }
         Ok(bench)

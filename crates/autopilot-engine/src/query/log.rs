@@ -117,12 +117,25 @@ impl LogSelection {
             match events.get(&file.log()) {
                 // The events include what the agent wrote to standard error.
                 Some(_) if file.name.is_errors => None,
-                Some(events) => Some((events.clone(), Some(heading))),
+                Some(turn) => {
+                    let session = turn.continued.as_ref();
+                    let continued = session.map(|id| format!(", continued session {id}"));
+                    let heading = format!("{heading}{}", continued.unwrap_or_default());
+                    Some((turn.events.clone(), Some(heading)))
+                }
                 None => Some((file.path, Some(heading))),
             }
         };
         found.into_iter().filter_map(heading).collect()
     }
+}
+
+/// The recording of one turn of an agent.
+struct RecordedTurn {
+    /// The file with its events.
+    events: Utf8PathBuf,
+    /// The session that it continued.
+    continued: Option<String>,
 }
 
 /// The selected files, as `logs --json` prints them.
@@ -163,10 +176,11 @@ pub fn list(selection: &LogSelection) -> LogList {
 }
 
 /// The events file of each agent's log, by the log's file name.
-fn events_of(run: &RecordedRun) -> BTreeMap<String, Utf8PathBuf> {
+fn events_of(run: &RecordedRun) -> BTreeMap<String, RecordedTurn> {
     let one = |(exec, said): (RecordedExec, Metadata)| {
         let log = said.log.rsplit('/').next()?.to_owned();
-        Some((log, run.dir(&exec).join(EVENTS)))
+        let events = run.dir(&exec).join(EVENTS);
+        Some((log, RecordedTurn { events, continued: said.resumed }))
     };
     run.newest_first().into_iter().flatten().filter_map(one).collect()
 }

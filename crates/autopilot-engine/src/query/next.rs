@@ -27,6 +27,9 @@ pub fn next_commands(state: &State, branch: Option<&str>) -> Vec<String> {
                 .map(|branch| format!("git log --oneline {}..{branch}", state.run.base_branch));
             ["autopilot retry".to_owned()].into_iter().chain(look).collect()
         }
+        ExitWord::Misconfigured => {
+            vec!["autopilot doctor".to_owned(), "autopilot retry".to_owned()]
+        }
         ExitWord::PushFailed => match branch {
             Some(branch) => vec![format!("git push <remote> {branch}")],
             None => vec![recover()],

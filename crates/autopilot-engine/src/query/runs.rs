@@ -108,6 +108,7 @@ fn outcome(known: &KnownRun) -> Option<&'static str> {
             ExitWord::Failed => "failed",
             ExitWord::NotConverged => "not_converged",
             ExitWord::PushFailed => "push_failed",
+            ExitWord::Misconfigured => "misconfigured",
         }),
     }
 }

@@ -3,9 +3,11 @@
 use super::cost::{agent_of, figures};
 use super::{KnownRun, QueryError, RunArchive, RunConfigs};
 use crate::job::further::kept_attempts;
+use crate::job::session_files_of;
 use crate::kept;
 use autopilot_core::config::AgentConfig;
 use autopilot_core::decide::{SessionFacts, SessionHindrance, session_hindrance};
+use autopilot_core::flow::builder_session::SessionFiles;
 use autopilot_host::redact::Redactor;
 use autopilot_view::cost::Sum;
 use autopilot_view::report::ResumeWay;
@@ -138,9 +140,18 @@ impl<'a> SessionBook<'a> {
             is_in_run: self.known.state.task(session.task).pipeline.continues_at().is_some(),
             is_its_own: session.is_its_own,
             is_removed: kept::is_removed(place, run, session.attempt, &session.id),
+            files: self.files(session),
             is_recorded: self.recorded.contains(&session.attempt.to_string()),
             mode: self.agent(session).map(|agent| agent.mode),
         }
+    }
+
+    fn files(&self, session: &Session) -> SessionFiles {
+        let of = (self.known.run.id.as_str(), session.attempt);
+        let found = self
+            .agent(session)
+            .and_then(|agent| session_files_of(&self.archive.place, of, &session.id, &agent).ok());
+        found.unwrap_or(SessionFiles::Elsewhere)
     }
 
     fn agent(&self, session: &Session) -> Option<AgentConfig> {

@@ -201,6 +201,7 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
+        Outcome::Misconfigured { .. } => "misconfigured",
         Outcome::Broke { .. } => "broke",
         Outcome::Lost => "interrupted",
         Outcome::Quota { .. } => "quota",

@@ -67,6 +67,8 @@ pub struct RunStats {
     pub waited_ms: u64,
     pub broken: usize,
     pub lost: usize,
+    /// The number of times that a builder continued its session.
+    pub continued: usize,
     pub steps: BTreeMap<Step, StepShare>,
     pub oldest: Option<Time>,
     /// The number of runs that were too much to read.
@@ -126,6 +128,9 @@ impl RunStats {
     }
 
     fn hear(&mut self, event: &Event) {
+        if let Event::SessionOpened { continued: true, .. } = event {
+            self.continued += 1;
+        }
         if let Event::AttemptEnded { step, outcome, facts, .. } = event {
             let tried = self.steps.entry(*step).or_default();
             tried.attempts += 1;
@@ -135,6 +140,7 @@ impl RunStats {
                 Outcome::Lost => self.lost += 1,
                 Outcome::Passed
                 | Outcome::Failed { .. }
+                | Outcome::Misconfigured { .. }
                 | Outcome::Quota { .. }
                 | Outcome::Away { .. }
                 | Outcome::Revoked
@@ -167,6 +173,7 @@ impl RunStats {
             cost_usd: self.cost.usd(),
             broken_attempts: self.broken,
             interruptions: self.lost,
+            sessions_continued: self.continued,
             waited_for_quota: seconds(self.waited_ms),
             iterations_per_task: self.rounds.summary(1.0),
             duration_per_task: self.task_ms.summary(SECOND_MS),
@@ -189,6 +196,7 @@ pub struct StatsFigures<'a> {
     pub cost_usd: f64,
     pub broken_attempts: usize,
     pub interruptions: usize,
+    pub sessions_continued: usize,
     pub waited_for_quota: f64,
     pub iterations_per_task: Option<FigureSummary>,
     pub duration_per_task: Option<FigureSummary>,

@@ -28,7 +28,11 @@ pub fn named(names: &BTreeMap<TaskId, String>, task: TaskId) -> String {
 pub fn is_about_work(outcome: &Outcome) -> bool {
     matches!(
         outcome,
-        Outcome::Passed | Outcome::Failed { .. } | Outcome::Broke { .. } | Outcome::Skipped { .. }
+        Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Broke { .. }
+            | Outcome::Skipped { .. }
     )
 }
 
@@ -55,7 +59,10 @@ fn decision(event: &Event) -> Option<(TaskId, String)> {
         {
             let verdict = facts.verdict().map(|verdict| format!(" ({})", verdict.word()));
             let word = outcome_word(outcome);
-            Some((*task, format!("{step} {word}{}", verdict.unwrap_or_default())))
+            // The same word over other files is another decision.
+            let tree = facts.tree.as_deref().map(|tree| format!(" with tree {}", short(tree)));
+            let (verdict, tree) = (verdict.unwrap_or_default(), tree.unwrap_or_default());
+            Some((*task, format!("{step} {word}{verdict}{tree}")))
         }
         Event::RoundFailed { task, round, reasons, .. } => {
             let steps: Vec<String> = reasons.iter().map(|reason| reason.step.to_string()).collect();
@@ -68,10 +75,15 @@ fn decision(event: &Event) -> Option<(TaskId, String)> {
     }
 }
 
+fn short(tree: &str) -> &str {
+    tree.get(..12).unwrap_or(tree)
+}
+
 fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
+        Outcome::Misconfigured { .. } => "can't be done as configured",
         Outcome::Broke { .. } => "broke",
         Outcome::Skipped { .. } => "was skipped",
         Outcome::Lost | Outcome::Quota { .. } | Outcome::Away { .. } | Outcome::Revoked => "ended",
@@ -84,6 +96,14 @@ fn end_word(end: &TaskEnd) -> &'static str {
         TaskEnd::Skipped { .. } => "skipped",
         TaskEnd::Failed { .. } => "failed",
     }
+}
+
+/// The difference between the files that the branches of two runs end with, given as trees.
+pub fn compare_ends(recorded: Option<&str>, replayed: Option<&str>) -> Option<Difference> {
+    let word = |tree: &str| format!("the branch ends with tree {}", short(tree));
+    let (recorded, replayed) = (recorded.map(word), replayed.map(word));
+    let task = "run".to_owned();
+    (recorded != replayed).then_some(Difference { task, after: 0, recorded, replayed })
 }
 
 /// The first difference of each task.
@@ -109,6 +129,9 @@ pub fn compare(recorded: &Decisions, replayed: &Decisions) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autopilot_core::event::Facts;
+    use autopilot_core::id::{AttemptId, Time};
+    use autopilot_core::step::Step;
 
     fn of(task: &str, words: &[&str]) -> Decisions {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
@@ -124,6 +147,26 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].after, found[0].recorded.as_deref()), (1, Some("validate failed")));
         assert_eq!(found[0].replayed.as_deref(), Some("validate passed"));
+    }
+
+    #[test]
+    fn the_same_words_over_other_files_are_a_difference() {
+        let ended = |tree: &str| {
+            let facts = Facts { tree: Some(tree.into()), ..Facts::default() };
+            let event = Event::AttemptEnded {
+                id: AttemptId { seq: 1, place: 0 },
+                task: TaskId(0),
+                step: Step::Build,
+                outcome: Outcome::Passed,
+                facts: Box::new(facts),
+            };
+            decisions(&[Record { seq: 1, at: Time(0), events: vec![event] }])
+        };
+        assert_eq!(compare(&ended("aaaa"), &ended("aaaa")), []);
+        assert_eq!(compare(&ended("aaaa"), &ended("bbbb")).len(), 1);
+        assert_eq!(compare_ends(Some("a"), Some("a")), None);
+        assert!(compare_ends(Some("a"), Some("b")).is_some());
+        assert!(compare_ends(Some("a"), None).is_some());
     }
 
     #[test]

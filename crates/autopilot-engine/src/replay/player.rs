@@ -15,6 +15,8 @@ pub struct Played {
     pub dir: Utf8PathBuf,
     /// The position of the agent among those that may do the step.
     pub lane: u32,
+    /// The session that the question continued.
+    pub resumed: Option<String>,
     pub exit: ExitFacts,
     /// The agent's change to its worktree, as objects in the recording's hub.
     pub worktree: Option<(String, String)>,
@@ -23,7 +25,8 @@ pub struct Played {
 impl Played {
     /// A question from its metadata.
     pub fn new(dir: Utf8PathBuf, said: &Metadata, worktree: Option<(String, String)>) -> Played {
-        Played { dir, lane: said.lane, exit: said.exit, worktree }
+        let resumed = said.resumed.clone();
+        Played { dir, lane: said.lane, resumed, exit: said.exit, worktree }
     }
 
     /// The arguments with which Autopilot's own executable repeats the answer.
@@ -96,6 +99,12 @@ impl Player {
         let next = inner.turns.get_mut(&key)?.pop_front()?;
         inner.taken.entry(key).or_default().push(next.clone());
         Some(next)
+    }
+
+    /// The session that the next recorded answer for this step continued.
+    pub fn resumed(&self, task: &str, step: Step) -> Option<String> {
+        let key = (task.to_owned(), step);
+        self.inner().turns.get(&key)?.front()?.resumed.clone()
     }
 
     /// Returns once per intervention that a person intervened here and interrupted all attempts.

@@ -45,6 +45,8 @@ pub struct Recording {
     /// The texts that the specification and people's answers name.
     pub texts: Vec<String>,
     pub decisions: Decisions,
+    /// The tip of the run's branch, if anything was merged.
+    pub tip: Option<String>,
     pub ends: RecordedEnds,
     pub turns: RecordedTurns,
 }
@@ -83,7 +85,8 @@ impl Recording {
             texts.push(store::text(history, &hash)?);
         }
         let turns = RecordedTurns::read(&place.views(), run, &ends.ended)?;
-        Ok(Recording { spec, config, texts, decisions: decisions(&records), ends, turns })
+        let (tip, decisions) = (state.run.tip.clone(), decisions(&records));
+        Ok(Recording { spec, config, texts, decisions, tip, ends, turns })
     }
 
     /// A player of the recording.
@@ -118,7 +121,8 @@ pub struct RecordedEnds {
     adapters: BTreeSet<String>,
     /// People's answers at gates, in order.
     pub answers: VecDeque<Ask>,
-    /// People's messages in sessions of steps, and the number of attempts that had ended by then.
+    /// People's messages in sessions of steps and their retries, and the number of attempts that
+    /// had ended by then.
     pub visits: VecDeque<(usize, Ask)>,
     /// Tasks with a message in their session that was not answered yet.
     spoken_to: BTreeSet<TaskId>,
@@ -137,7 +141,18 @@ impl RecordedEnds {
             let is_continued = |event: &Event| matches!(event, Event::TaskContinued { .. });
             // Tasks re-opened by the same record belong to the intervention.
             let is_visit = record.events.iter().any(is_continued);
-            let is_told = |event: &Event| is_visit && matches!(event, Event::TaskReopened { .. });
+            let is_retry = !is_visit && !record.events.iter().any(is_skipped);
+            let mut reopened = record.events.iter().filter_map(|event| match event {
+                Event::TaskReopened { task } => Some(*task),
+                _ => None,
+            });
+            // The first one is the task that was asked for.
+            if let Some(task) = reopened.next().filter(|_| is_retry) {
+                heard.retried(named(&names, task));
+            }
+            let is_told = |event: &Event| {
+                (is_visit || is_retry) && matches!(event, Event::TaskReopened { .. })
+            };
             for event in record.events.iter().filter(|event| !is_told(event)) {
                 heard.event(event, &mut names);
             }
@@ -182,6 +197,12 @@ impl RecordedEnds {
         }
     }
 
+    /// A person tried a task, or the whole run, again.
+    fn retried(&mut self, name: String) {
+        let task = if name == "run" { String::new() } else { name };
+        self.visits.push_back((self.order.len(), Ask::Retry { task }));
+    }
+
     /// A message that was repeated after an interruption is answered only once.
     fn spoken(&mut self, name: String, task: TaskId, words: &SessionPrompt) {
         if self.spoken_to.insert(task) {
@@ -200,6 +221,10 @@ impl RecordedEnds {
             self.answers.push_back(Ask::Reject { by, why: why.to_owned() });
         }
     }
+}
+
+fn is_skipped(event: &Event) -> bool {
+    matches!(event, Event::TaskSettled { end: TaskEnd::Skipped { why: Skip::Asked }, .. })
 }
 
 /// The recorded turns in the questions' directories.

@@ -1,10 +1,12 @@
-//! Compares the run's branch with what the journal says was merged: at every start, and once more
-//! before a run is called done.
+//! Compares the branches of the run and of its tasks with what the journal says was merged: at every
+//! start, and once more before a run is called done.
 
 use crate::job::Workshop;
 use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
-use autopilot_host::git::{GitError, Hub, Oid, UserRepo, publish_reachable};
+use autopilot_host::git::{
+    Border, BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +25,9 @@ impl RunBranch {
         RunBranch { hub: workshop.hub.clone(), repo: Arc::clone(&workshop.repo) }
     }
 
-    /// Puts the branch back if it lacks what was merged. Returns a notice if it did. A git that is
+    /// Puts the branches back that lack what was merged. Returns a notice of each. A git that is
     /// killed is no answer, so it is asked again.
-    pub(super) fn restore(&self, state: &State) -> Result<Option<String>, GitError> {
+    pub(super) fn restore(&self, state: &State) -> Result<Vec<String>, GitError> {
         let mut tries = 1;
         loop {
             match self.restore_once(state) {
@@ -38,30 +40,51 @@ impl RunBranch {
         }
     }
 
-    fn restore_once(&self, state: &State) -> Result<Option<String>, GitError> {
-        let tips: Vec<Oid> = state.merged_tips().map(Oid::parse).collect::<Result<_, _>>()?;
-        let Some(recorded) = self.hub.newest_of(&tips)? else { return Ok(None) };
-        let branch = &state.run.branch;
-        let is_restored = self.hub.restore_branch(branch, &recorded)?;
-        let notice = || {
-            format!(
-                "branch {branch} was gone or damaged in Autopilot's own repository; it was restored \
-                 at {}",
-                recorded.short()
-            )
+    fn restore_once(&self, state: &State) -> Result<Vec<String>, GitError> {
+        let record = |(task, commit): (&str, Option<&str>)| {
+            let commit = commit.map(Oid::parse).transpose()?;
+            Ok(BranchRecord { branch: task_branch(task), commit })
         };
-        Ok(is_restored.then(notice))
+        let records: Vec<BranchRecord> =
+            state.task_commits().map(record).collect::<Result<_, GitError>>()?;
+        let mends = self.hub.mend_branches(&records)?;
+        let mut notices: Vec<String> = mends.iter().map(mend_notice).collect();
+        let tips: Vec<Oid> = state.merged_tips().map(Oid::parse).collect::<Result<_, _>>()?;
+        let branch = &state.run.branch;
+        if let Some(commit) = self.hub.newest_of(&tips)?
+            && self.hub.restore_branch(branch, &commit)?
+        {
+            notices.push(mend_notice(&BranchMend::Restored { branch: branch.clone(), commit }));
+        }
+        Ok(notices)
     }
 
     /// The same for a run that is about to be called done; the user's copy is mended too.
-    pub(super) fn restore_done(&self, state: &State) -> Result<Option<String>, GitError> {
+    pub(super) fn restore_done(
+        &self,
+        state: &State,
+        border: &Border,
+    ) -> Result<Vec<String>, GitError> {
         if state.end() != Some(&TaskEnd::Closed) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let notice = self.restore(state)?;
-        if notice.is_some() {
-            publish_reachable(&self.hub, &self.repo, &state.run.branch)?;
+        let notices = self.restore(state)?;
+        if !notices.is_empty() {
+            publish_reachable(&self.hub, &self.repo, &state.run.branch, border)?;
         }
-        Ok(notice)
+        Ok(notices)
+    }
+}
+
+fn mend_notice(mend: &BranchMend) -> String {
+    match mend {
+        BranchMend::Restored { branch, commit } => format!(
+            "branch {branch} was gone or damaged in Autopilot's own repository; it was restored at {}",
+            commit.short()
+        ),
+        BranchMend::Removed { branch } => format!(
+            "branch {branch} was damaged in Autopilot's own repository; nothing had been merged from \
+             it, so it was removed and is made again"
+        ),
     }
 }

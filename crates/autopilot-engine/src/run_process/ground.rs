@@ -4,18 +4,23 @@ use super::{Machine, RunProcessError};
 use crate::job::{Context, Workshop};
 use crate::place::StatePaths;
 use crate::purse::Purse;
-use crate::redaction::redactor;
+use crate::redaction::KnownSecrets;
 use crate::replay::Player;
 use crate::signal::Teller;
 use crate::store::Texts;
 use crate::workspace;
 use autopilot_core::config::Config;
 use autopilot_host::exec::{self, Supervisor};
+use autopilot_host::git::Border;
 use autopilot_host::sandbox;
 use std::sync::{Arc, Mutex};
 
 /// Everything the jobs of a run need besides the loop, which completes it to a context.
-pub struct JobGround(Box<dyn FnOnce(Texts, Teller) -> Context + Send>);
+pub struct JobGround {
+    context: Box<dyn FnOnce(Texts, Teller) -> Context + Send>,
+    /// The check of everything that leaves the hub.
+    pub border: Arc<Border>,
+}
 
 impl JobGround {
     /// Reads the secrets, opens the journal and finds the sandbox.
@@ -27,8 +32,11 @@ impl JobGround {
         player: Option<Arc<Player>>,
     ) -> Result<JobGround, RunProcessError> {
         let Machine { variables, own, .. } = machine;
-        let urls = &workshop.repo.remote_secrets;
-        let redactor = Arc::new(redactor(&place, &config, &variables, urls)?);
+        let secrets = KnownSecrets::new(&place, &config, &variables).with_remotes(&workshop.repo);
+        let redactor = Arc::new(secrets.redactor(&config.logging.redact_patterns)?);
+        let prompt_redactor = secrets.redactor_for_agents(&config.logging.redact_patterns)?;
+        let border = Arc::new(secrets.border(&workshop.repo)?);
+        let checked = Arc::clone(&border);
         let history = Mutex::new(workspace::reader(&place)?);
         let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
         let supervisor = Supervisor {
@@ -36,11 +44,13 @@ impl JobGround {
             args: vec![exec::ARGUMENT.into()],
         };
         let sandbox = sandbox::probe(path.as_ref(), &supervisor);
-        Ok(JobGround(Box::new(move |texts, signals| Context {
+        let context = Box::new(move |texts, signals| Context {
             place,
             config,
             workshop,
             redactor,
+            prompt_redactor,
+            border: checked,
             variables,
             own,
             sandbox,
@@ -50,11 +60,12 @@ impl JobGround {
             player,
             numbering: Mutex::default(),
             purse: Purse::default(),
-        })))
+        });
+        Ok(JobGround { context, border })
     }
 
     /// Completes the context with the store of texts and the signals to the loop.
     pub fn context(self, texts: Texts, signals: Teller) -> Context {
-        (self.0)(texts, signals)
+        (self.context)(texts, signals)
     }
 }

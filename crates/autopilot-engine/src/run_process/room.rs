@@ -89,6 +89,7 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     // From here on the register names what this version starts.
     let _next_time = place.processes().open();
     crate::job::put_back_left(place, notice);
+    crate::job::keep_left(place, notice);
     // Temporary files of attempts that no longer run.
     let _next_time = dir::remove(place.state.join("tmp").as_std_path());
     // Each run fills its own caches from its own base.

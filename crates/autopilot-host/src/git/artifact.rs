@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::border::Border;
 use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::{GitError, OnFile};
 use super::hub::Hub;
@@ -27,7 +28,9 @@ pub fn write_artifacts(
     base: &Oid,
     head: &Oid,
     branch: &str,
+    border: &Border,
 ) -> Result<Artifacts, GitError> {
+    border.pass(hub, head, std::slice::from_ref(base), branch)?;
     fs::create_dir_all(dir).on("create", dir)?;
     let write = |ending: &str, git: &dyn Fn(GitCommand) -> GitCommand| {
         let path = dir.join(format!("{stem}.{ending}"));

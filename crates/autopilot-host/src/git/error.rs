@@ -40,6 +40,9 @@ pub enum GitError {
     /// The files of a proof slot are not those of its commit.
     #[error("the clean checkout `{}` has tree {found} instead of {expected}", path.display())]
     ProofDiffers { path: PathBuf, expected: Oid, found: Oid },
+    /// It holds the value of a known secret, and must not leave the hub.
+    #[error("{branch} stays in autopilot's own repository: {why}")]
+    Withheld { branch: String, why: String },
     /// A branch or a name does not exist.
     #[error("no {what} named `{name}`")]
     NotFound { what: &'static str, name: String },
@@ -65,6 +68,7 @@ impl GitError {
             | GitError::Tampered { .. }
             | GitError::SlotMissing { .. }
             | GitError::ProofDiffers { .. }
+            | GitError::Withheld { .. }
             | GitError::NotFound { .. }) => other,
         }
     }

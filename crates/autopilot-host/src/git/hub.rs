@@ -5,6 +5,7 @@
 //! `.gitattributes` of a commit can't hide a file from a diff.
 
 mod make;
+mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::command::{CommandError, GitCommand};
+use super::command::GitCommand;
 use super::error::{GitError, OnFile};
 use super::name::ref_component;
 use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
-use super::sweep::remove_tree;
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use make::{HEAD, config_text};
+pub use restore::{BranchMend, BranchRecord};
 
 /// The refs of base branches as they were when last read, away from `refs/heads/` where they could
 /// collide.
@@ -220,49 +221,6 @@ impl Hub {
             self.no_longer_holds(old);
         }
         moved
-    }
-
-    /// Returns the commit that comes after all others, of commits that were the tip of one branch.
-    pub fn newest_of(&self, tips: &[Oid]) -> Result<Option<Oid>, GitError> {
-        if tips.is_empty() {
-            return Ok(None);
-        }
-        let tips: String = tips.iter().map(|tip| format!("{tip}\n")).collect();
-        let newest = self
-            .git("find the newest of the recorded commits")
-            .args(["rev-list", "--topo-order", "--max-count=1", "--stdin"])
-            .stdin(tips)
-            .oid()?;
-        Ok(Some(newest))
-    }
-
-    /// Puts a branch of ours back at a recorded commit, if it is gone, empty, damaged or behind it.
-    /// Returns whether it had to be. A branch that went another way is an error.
-    pub fn restore_branch(&self, branch: &str, recorded: &Oid) -> Result<bool, GitError> {
-        let name = format!("refs/heads/{branch}");
-        self.tree_of(recorded)?;
-        let found = match self.resolve(&name) {
-            Ok(found) => found,
-            // Git refuses to touch a ref it can't read.
-            Err(GitError::Command(CommandError::Failed { .. }) | GitError::Unreadable { .. }) => {
-                remove_tree(&self.dir.join(&name))?;
-                None
-            }
-            Err(other) => return Err(other),
-        };
-        let found = found.filter(|found| self.tree_of(found).is_ok());
-        match &found {
-            Some(tip) if self.is_ancestor(recorded, tip)? => return Ok(false),
-            Some(tip) if !self.is_ancestor(tip, recorded)? => {
-                let (expected, found) = (Some(recorded.clone()), Some(tip.clone()));
-                return Err(GitError::RefMoved { name, expected, found });
-            }
-            Some(_) => {}
-            // What can't be read is in the way of a new ref.
-            None => remove_tree(&self.dir.join(&name))?,
-        }
-        self.set_ref(&name, recorded, ExpectedRef::of(&found))?;
-        Ok(true)
     }
 
     /// Puts a mark of ours at a commit, wherever it was before.

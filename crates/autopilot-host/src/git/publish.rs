@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::border::Border;
 use super::command::GitCommand;
 use super::error::GitError;
 use super::hub::{ExpectedRef, Hub, set_ref};
@@ -50,8 +51,13 @@ pub struct Reachable {
 }
 
 /// Publishes one branch to the user's repository, under its own name or the next one that is free.
-pub fn publish_reachable(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<Reachable, GitError> {
-    let refusal = match publish(hub, repo, branch)? {
+pub fn publish_reachable(
+    hub: &Hub,
+    repo: &UserRepo,
+    branch: &str,
+    border: &Border,
+) -> Result<Reachable, GitError> {
+    let refusal = match publish(hub, repo, branch, border)? {
         PublishOutcome::Refused(refusal) => refusal,
         PublishOutcome::Published { .. } | PublishOutcome::Already { .. } => {
             return Ok(Reachable { branch: branch.to_owned(), instead: None });
@@ -62,7 +68,7 @@ pub fn publish_reachable(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<Rea
         if !is_ours_or_free(hub, repo, &commit, &name)? {
             continue;
         }
-        match publish_as(hub, repo, &commit, &name)? {
+        match publish_as(hub, repo, &commit, &name, border)? {
             PublishOutcome::Refused(_) => {}
             PublishOutcome::Published { .. } | PublishOutcome::Already { .. } => {
                 return Ok(Reachable { branch: name, instead: Some(refusal) });
@@ -91,8 +97,13 @@ fn mark_of(branch: &str) -> String {
 }
 
 /// Publishes one branch (short name, the same on both sides) from the hub to the user's repository.
-pub fn publish(hub: &Hub, repo: &UserRepo, branch: &str) -> Result<PublishOutcome, GitError> {
-    publish_as(hub, repo, &in_hub(hub, branch)?, branch)
+pub fn publish(
+    hub: &Hub,
+    repo: &UserRepo,
+    branch: &str,
+    border: &Border,
+) -> Result<PublishOutcome, GitError> {
+    publish_as(hub, repo, &in_hub(hub, branch)?, branch, border)
 }
 
 fn in_hub(hub: &Hub, branch: &str) -> Result<Oid, GitError> {
@@ -106,6 +117,7 @@ pub(crate) fn publish_as(
     repo: &UserRepo,
     commit: &Oid,
     branch: &str,
+    border: &Border,
 ) -> Result<PublishOutcome, GitError> {
     let name = format!("refs/heads/{branch}");
     let mark = mark_of(branch);
@@ -120,6 +132,7 @@ pub(crate) fn publish_as(
     // Everything that the user's refs reach is there in full; after a rewrite and prune the old
     // base may not be.
     let haves: Vec<Oid> = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
+    border.pass(hub, commit, &haves, branch)?;
     let source = ObjectSource { git_dir: hub.dir(), objects: vec![] };
     let wants = std::slice::from_ref(commit);
     let _kept = transfer(&source, &repo.common_dir, wants, &haves, ObjectCheck::Connected)?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::artifact::{Artifacts, write_artifacts};
+use super::border::Border;
 use super::command::{CommandError, GitCommand, Output, find_program};
 use super::error::{GitError, OnFile};
 use super::hub::{ExpectedRef, Hub};
@@ -49,6 +50,8 @@ pub struct PushRequest<'a> {
     pub hooks: Hooks,
     /// The time of rebased commits, in seconds since 1970.
     pub now: i64,
+    /// The check that the branch passes before it is sent.
+    pub border: &'a Border,
 }
 
 /// Whether a branch may be rebased onto the remote's.
@@ -162,6 +165,7 @@ impl BranchPush<'_> {
         let (mut tries, mut rebases) = (0, 0);
         loop {
             tries += 1;
+            self.let_out(&commit)?;
             let trouble = match self.try_once(&commit)? {
                 Ok(sent) => {
                     let already = matches!(sent, Sent::Before) && tries == 1;
@@ -194,6 +198,14 @@ impl BranchPush<'_> {
                 return self.give_up(&commit, trouble, tries).map(PushOutcome::Failed);
             }
         }
+    }
+
+    /// Checks everything that the remote does not have.
+    fn let_out(&self, commit: &Oid) -> Result<(), GitError> {
+        let request = self.request;
+        let theirs = self.hub.resolve(&format!("refs/autopilot/remote/{}", request.branch))?;
+        let known: Vec<Oid> = [request.base.clone()].into_iter().chain(theirs).collect();
+        request.border.pass(self.hub, commit, &known, request.branch)
     }
 
     fn try_once(&self, commit: &Oid) -> Result<Answer<Sent>, GitError> {
@@ -308,7 +320,8 @@ impl BranchPush<'_> {
         let request = self.request;
         let stem = format!("{}_{}", super::name::ref_component(request.task), request.timestamp);
         let (dir, base) = (request.artifacts_dir, request.base);
-        let artifacts = write_artifacts(self.hub, dir, &stem, base, commit, request.branch)?;
+        let artifacts =
+            write_artifacts(self.hub, dir, &stem, base, commit, request.branch, request.border)?;
         let PushTrouble { class, stderr } = trouble;
         let gh_auth = if class == PushClass::Auth { gh_auth_status(&self.repo.root) } else { None };
         let next_step = next_step(class, request);

@@ -1,5 +1,6 @@
 //! Salvaged work in the hub: listed, restored as a branch, and dropped only on request.
 
+use super::border::Border;
 use super::error::GitError;
 use super::hub::Hub;
 use super::name::ref_component;
@@ -86,10 +87,11 @@ pub fn restore(
     hub: &Hub,
     repo: &UserRepo,
     salvaged: &Salvaged,
+    border: &Border,
 ) -> Result<(String, PublishOutcome), GitError> {
     let leaf = ref_component(&format!("{}-{}", salvaged.task, salvaged.attempt));
     let branch = format!("autopilot/salvage/{leaf}");
-    let outcome = publish_as(hub, repo, &salvaged.commit, &branch)?;
+    let outcome = publish_as(hub, repo, &salvaged.commit, &branch, border)?;
     Ok((branch, outcome))
 }
 

@@ -57,15 +57,7 @@ fn a07_piece_by_piece_over_a_line_longer_than_the_window() {
 #[test]
 fn a07_encoded_forms_are_hidden_at_every_alignment() {
     let redactor = redactor();
-    let encode = |text: &str| {
-        let mut bits: Vec<u8> =
-            text.bytes().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
-        bits.resize(bits.len().div_ceil(6) * 6, 0);
-        bits.chunks(6)
-            .map(|six| six.iter().fold(0usize, |value, bit| value << 1 | usize::from(*bit)))
-            .map(|digit| char::from(BASE64[digit]))
-            .collect::<String>()
-    };
+    let encode = |text: &str| form::base64(text.as_bytes());
     assert_eq!(encode("Man"), "TWFu");
     for user in ["", "u:", "us:", "use:"] {
         for tail in ["", "!", "!!"] {
@@ -77,6 +69,9 @@ fn a07_encoded_forms_are_hidden_at_every_alignment() {
     }
     assert_eq!(redactor.redact("k=sk-Very%2FSecret%2B0815"), "k=[redacted]");
     assert_eq!(redactor.redact("k=sk-Very%2fSecret%2b0815"), "k=[redacted]");
+    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(redactor.redact(&format!("k={hex};")), "k=[redacted];");
+    assert_eq!(redactor.redact(&hex.to_uppercase()), REPLACEMENT);
     let quoted = Redactor::new([""; 0], ["pa\"ss\\word"]).unwrap();
     assert_eq!(quoted.redact(r#"{"p":"pa\"ss\\word"}"#), r#"{"p":"[redacted]"}"#);
 }
@@ -182,6 +177,38 @@ fn words_are_no_secrets_and_keys_without_a_name_are() {
 }
 
 #[test]
+fn settings_are_no_secrets_and_short_keys_among_them_are() {
+    for value in ["zq7-Rv2x-canary", "hunter22x1y", "a1b2c3d4", "77aa21-x9y8"] {
+        assert!(is_secret_setting("DEPLOY", value), "{value}");
+    }
+    for value in [
+        "debug",
+        "8080",
+        "true",
+        "us-east-1",
+        "postgres-15-alpine",
+        "python3.12",
+        "node20",
+        "--max-old-space-size=4096",
+        "claude-sonnet-4-5-20250929",
+        "gpt-5.1-codex-max",
+        "30min",
+        "x86_64-unknown-linux-gnu",
+        "api-v1-beta",
+        "/srv/app/a1b2c3d4",
+        "http://localhost:8080",
+        "info,hyper=warn",
+        "2026-01-15",
+    ] {
+        assert!(!is_secret_setting("SETTING", value), "{value}");
+    }
+    assert!(!is_secret_setting("GIT_COMMIT", "3f786850e387550fdab836ed7e6dc881de23001b"));
+    let url = "https://h.example.com/services/T0AB/x1y2z3a4b5c6d7e8f9?to=general-channel-42";
+    assert_eq!(keys_of_url(url), ["x1y2z3a4b5c6d7e8f9"]);
+    assert_eq!(keys_of_url("http://localhost:8080/v1/users"), [""; 0]);
+}
+
+#[test]
 fn a_url_is_told_from_the_password_in_it() {
     let cases: [(&str, &str, &[&str]); 9] = [
         ("https://ada:s3cr%40t@host/r.git", "https://host/r.git", &["s3cr%40t", "s3cr@t"]),
@@ -204,4 +231,43 @@ fn a_url_is_told_from_the_password_in_it() {
 
 fn to_owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn with_shapes() -> Redactor {
+    let shapes = r"(?-u:\b)gh[ps]_[A-Za-z0-9]{20,}|://[a-z]*:[a-z0-9]{3,}@[a-z]|-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:[\r\n]|[A-Za-z0-9+/=]{4,})*(?:-----END (?:[A-Z]+ )*PRIVATE KEY-----)?";
+    Redactor::new([""; 0], [""; 0]).unwrap().hiding_shapes(shapes).unwrap()
+}
+
+#[test]
+fn the_shape_of_a_key_is_hidden_and_of_a_url_only_the_password() {
+    let redactor = with_shapes();
+    let token = format!("ghp_{}", "a1".repeat(18));
+    assert_eq!(redactor.redact(&format!("x {token} y")), "x [redacted] y");
+    assert_eq!(
+        redactor.redact("git at https://ada:s3cret@host/r"),
+        "git at https://ada:[redacted]@host/r"
+    );
+    assert!(matches!(redactor.redact("plain ghp_short"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn a_private_key_is_hidden_whole_however_it_is_cut() {
+    let redactor = with_shapes();
+    let key = format!(
+        "-----BEGIN RSA {0} KEY-----\nMIIBVgIBADAN\n9w0BAQEFAASC\nQUFB\n-----END RSA {0} KEY-----",
+        "PRIVATE"
+    );
+    let text = format!("a\n{key}\nb\n");
+    for cut in 0..=text.len() {
+        let pieces = [&text.as_bytes()[..cut], &text.as_bytes()[cut..]];
+        assert_eq!(streamed(&redactor, &pieces), "a\n[redacted]\nb\n", "cut at {cut}");
+    }
+    // One that never ends holds back no more than the window.
+    let mut stream = redactor.stream();
+    let mut clean = Vec::new();
+    stream.push(b"-----BEGIN X-----\n", &mut clean);
+    for _ in 0..100 {
+        stream.push(&b"x y z\n".repeat(100), &mut clean);
+        assert!(stream.pending.len() <= 2 * WINDOW_BYTES_MAX);
+    }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use autopilot_host::git::salvage;
-use autopilot_host::git::{AttemptName, PublishOutcome, Violation};
+use autopilot_host::git::{AttemptName, Border, PublishOutcome, Violation};
 
 use crate::world::{NOW, World, git, git_fed, in_hub, oid, put, raw_git};
 
@@ -329,7 +329,7 @@ fn salvaged_work_is_listed_restored_and_dropped_only_on_request() {
     let item = &listed[0];
     assert_eq!((item.task.as_str(), item.attempt.as_str()), ("t1", "1"));
     assert_eq!((item.at, item.bytes), (NOW, 5));
-    let (branch, outcome) = salvage::restore(&open.hub, &open.repo, item).unwrap();
+    let (branch, outcome) = salvage::restore(&open.hub, &open.repo, item, &Border::open()).unwrap();
     assert_eq!(branch, "autopilot/salvage/t1-1");
     assert_eq!(outcome, PublishOutcome::Published { commit: commit.clone() });
     assert_eq!(git(&world.user, &["show", "autopilot/salvage/t1-1:a"]), "12345");

@@ -3,8 +3,8 @@
 use std::fs;
 
 use autopilot_host::git::{
-    AttemptName, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable, publish,
-    publish_reachable,
+    AttemptName, Border, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable,
+    publish, publish_reachable,
 };
 
 use crate::world::{Open, World, git, in_hub, oid, put, user_digest};
@@ -45,7 +45,7 @@ fn i5_a_whole_cycle_leaves_a_dirty_checkout_byte_for_byte() {
     let proof = open.slots.proof(1);
     open.fill(&proof, &merge);
     for branch in ["autopilot/t1", "autopilot/run-r1"] {
-        let outcome = publish(&open.hub, &open.repo, branch).unwrap();
+        let outcome = publish(&open.hub, &open.repo, branch, &Border::open()).unwrap();
         assert!(matches!(outcome, PublishOutcome::Published { .. }), "{outcome:?}");
     }
     assert_eq!(user_digest(&repo, &ours), before);
@@ -82,11 +82,11 @@ fn c08_c09_c10_each_step_run_again_does_nothing_twice() {
     assert_eq!(parents, format!("{} {}", open.base(), first.commit));
 
     assert_eq!(
-        publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap(),
+        publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap(),
         PublishOutcome::Published { commit: merge.clone() }
     );
     assert_eq!(
-        publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap(),
+        publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap(),
         PublishOutcome::Already { commit: merge.clone() }
     );
 
@@ -107,17 +107,17 @@ fn a_crash_after_publishing_the_objects_or_the_ref_is_harmless() {
     let world = World::new();
     let open = world.open();
     let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
-    publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap();
     // The record of the publication got lost; the ref is there.
     in_hub(&open.hub, &["update-ref", "-d", "refs/autopilot/published/autopilot/t1"]);
     assert_eq!(
-        publish(&open.hub, &open.repo, "autopilot/t1").unwrap(),
+        publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap(),
         PublishOutcome::Already { commit: commit.clone() }
     );
     // The ref got lost; the objects are there.
     git(&world.user, &["update-ref", "-d", "refs/heads/autopilot/t1"]);
     assert_eq!(
-        publish(&open.hub, &open.repo, "autopilot/t1").unwrap(),
+        publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap(),
         PublishOutcome::Published { commit }
     );
 }
@@ -203,7 +203,7 @@ fn with_published_run(world: &World) -> (Open, Oid) {
     let open = world.open();
     let commit = open.commit("t1", &open.tree_with(1, "f", "1\n")).commit;
     let (merge, _) = merged(open.merge("t1", &commit));
-    publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap();
     let next = open.commit("t2", &open.tree_with(2, "g", "1\n")).commit;
     merged(open.merge("t2", &next));
     (open, merge)
@@ -216,14 +216,14 @@ fn g07_a_branch_that_is_checked_out_is_not_moved() {
     let linked = world.temp.path().join("linked");
     let path = linked.to_str().unwrap();
     git(&world.user, &["worktree", "add", "-q", path, "autopilot/run-r1"]);
-    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap();
     assert!(
         matches!(outcome, PublishOutcome::Refused(PublishRefusal::CheckedOut { .. })),
         "{outcome:?}"
     );
     assert_eq!(oid(&git(&world.user, &["rev-parse", "autopilot/run-r1"])), published);
     git(&world.user, &["worktree", "remove", path]);
-    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap();
     assert!(matches!(outcome, PublishOutcome::Published { .. }), "{outcome:?}");
 }
 
@@ -235,7 +235,8 @@ fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_na
     // This branch is the user's own, though it looks like one of ours and is an ancestor of the
     // work.
     git(&world.user, &["branch", "autopilot/run-r1-2", "main"]);
-    let reach = || publish_reachable(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let reach =
+        || publish_reachable(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap();
     let reached = reach();
     assert_eq!(reached.branch, "autopilot/run-r1-3");
     let instead = reached.instead.clone().unwrap();
@@ -266,7 +267,7 @@ fn a_branch_with_the_users_own_commits_is_not_moved() {
     world.write("mine", "x\n");
     let mine = world.commit("the user's own");
     git(&world.user, &["checkout", "-q", "main"]);
-    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1").unwrap();
+    let outcome = publish(&open.hub, &open.repo, "autopilot/run-r1", &Border::open()).unwrap();
     assert_eq!(
         outcome,
         PublishOutcome::Refused(PublishRefusal::ForeignCommits {
@@ -287,7 +288,7 @@ fn g23_publishing_works_after_the_user_rewrote_and_pruned_history() {
     git(&world.user, &["branch", "-q", "-M", "fresh", "main"]);
     git(&world.user, &["reflog", "expire", "--expire=now", "--all"]);
     git(&world.user, &["gc", "-q", "--prune=now"]);
-    publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap();
     git(&world.user, &["fsck", "--strict"]);
     assert_eq!(git(&world.user, &["rev-list", "--count", commit.as_str()]), "3");
 }
@@ -299,10 +300,11 @@ fn g04_a_branch_that_collides_is_published_under_the_next_free_name() {
     git(&world.user, &["branch", "autopilot"]);
     let tree = open.tree_with(1, "f", "x\n");
     open.commit("t1", &tree);
-    let outcome = publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    let outcome = publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap();
     let PublishOutcome::Refused(refusal) = outcome else { panic!("{outcome:?}") };
     assert!(matches!(refusal, PublishRefusal::InTheWay { .. }), "{refusal}");
-    let reached = publish_reachable(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    let reached =
+        publish_reachable(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap();
     assert_eq!(reached, Reachable { branch: "autopilot-2/t1".into(), instead: Some(refusal) });
     assert_eq!(git(&world.user, &["show", "autopilot-2/t1:f"]), "x");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use autopilot_host::git::push::{Hooks, Rebase};
 use autopilot_host::git::{
-    ChangeLimits, GitChange, PushOutcome, PushRequest, publish, push, salvage,
+    Border, ChangeLimits, GitChange, PushOutcome, PushRequest, publish, push, salvage,
 };
 
 use crate::world::{NOW, World, git, put, raw_git};
@@ -136,9 +136,9 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
     let proof = open.slots.proof(1);
     open.fill(&proof, &commit);
     open.fill(&slot, &commit);
-    publish(&open.hub, &open.repo, "autopilot/t1").unwrap();
+    publish(&open.hub, &open.repo, "autopilot/t1", &Border::open()).unwrap();
     for salvaged in salvage::list(&open.hub).unwrap() {
-        salvage::restore(&open.hub, &open.repo, &salvaged).unwrap();
+        salvage::restore(&open.hub, &open.repo, &salvaged, &Border::open()).unwrap();
     }
     open.hub.sync(&world.repo()).unwrap();
     let request = PushRequest {
@@ -153,6 +153,7 @@ fn g11_nothing_planted_is_executed_in_a_whole_cycle() {
         rebase: Rebase::IfAccepted,
         hooks: Hooks::Off,
         now: NOW,
+        border: &Border::open(),
     };
     let pushed = push(&open.hub, &open.repo, &request, &mut |_| true, &|| false).unwrap();
     assert!(matches!(pushed, PushOutcome::Pushed(_)), "{pushed:?}");

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use autopilot_host::git::push::{Hooks, Rebase};
-use autopilot_host::git::{Oid, PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
+use autopilot_host::git::{
+    Border, Oid, PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push,
+};
 
 use crate::world::{NOW, Open, World, git, in_hub, put, user_digest};
 
@@ -60,6 +62,7 @@ impl Remote {
             rebase,
             hooks,
             now: NOW,
+            border: &Border::open(),
         };
         push(&self.open.hub, &self.open.repo, &request, accept, &|| false).unwrap()
     }
@@ -246,6 +249,7 @@ fn a_branch_name_that_looks_like_an_option_stays_a_name() {
         rebase: Rebase::Never,
         hooks: Hooks::Off,
         now: NOW,
+        border: &Border::open(),
     };
     let outcome =
         push(&remote.open.hub, &remote.open.repo, &request, &mut |_| true, &|| false).unwrap();
@@ -273,6 +277,7 @@ fn a_push_nobody_wants_any_more_ends_during_a_wait_and_before_a_silent_remote() 
             rebase: Rebase::Never,
             hooks: Hooks::Off,
             now: NOW,
+            border: &Border::open(),
         };
         let began = std::time::Instant::now();
         let unwanted = || began.elapsed() > Duration::from_secs(1);

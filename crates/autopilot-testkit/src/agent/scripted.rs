@@ -38,6 +38,7 @@ impl Line {
             Ending::Ok => Some(true),
             Ending::Fails => Some(false),
             Ending::TimesOut
+            | Ending::Misconfigured
             | Ending::Broke
             | Ending::Hangs
             | Ending::Lost
@@ -76,6 +77,8 @@ fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer 
 pub enum Ending {
     Ok,
     Fails,
+    /// What is configured can't be done at all.
+    Misconfigured,
     Broke,
     Hangs,
     Lost,
@@ -154,6 +157,7 @@ impl Scripted {
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
+            Ending::Misconfigured => Outcome::Misconfigured { why: "no such command".into() },
             Ending::TimesOut => Outcome::Failed { why: "it ran into its time limit".into() },
             Ending::Broke => Outcome::Broke { why: "exit status 1".into() },
             Ending::Hangs => Outcome::Broke { why: "silent and idle: killed".into() },
@@ -194,6 +198,7 @@ impl Scripted {
                 Ending::Hangs | Ending::TimesOut => HANG_MS,
                 Ending::Ok
                 | Ending::Fails
+                | Ending::Misconfigured
                 | Ending::Broke
                 | Ending::Lost
                 | Ending::Quota { .. }

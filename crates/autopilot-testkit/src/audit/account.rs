@@ -335,6 +335,7 @@ fn refused(lane: &str, outcome: &Outcome) -> Option<(String, HoldWhy, Option<Tim
         }
         Outcome::Passed
         | Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Broke { .. }
         | Outcome::Lost
         | Outcome::Revoked

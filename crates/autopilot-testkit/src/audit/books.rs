@@ -83,6 +83,10 @@ pub struct Entry {
     /// How often a person went on with its session, and whether they do.
     pub continued: u32,
     pub is_continued: bool,
+    /// The tree and the proof it was done with when a person continued it.
+    pub stood: Option<(Option<String>, BTreeMap<Step, (Outcome, Facts)>)>,
+    /// The turn of a person has failed, and it is done as before.
+    pub stands: bool,
     /// A person had one of its steps done again in this iteration.
     pub is_given_again: bool,
     /// What was on the run branch when the whole was last validated.

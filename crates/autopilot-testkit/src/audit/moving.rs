@@ -187,8 +187,28 @@ impl Books {
         })
     }
 
+    /// Whether a setting saves a step: a review after a failed validation, cases that nothing runs.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is spared")]
+    fn is_spared(&mut self, task: TaskId, step: Step) -> Result<bool, String> {
+        let (review, cases) = (Switch::SpareReview, Switch::SpareCases);
+        let [spares_review, spares_cases, runs_cases] =
+            [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
+        let entry = self.entry(task)?;
+        Ok(match step {
+            Step::Review => spares_review && entry.said_no(Step::Validate),
+            Step::UatGenerate => {
+                spares_cases && !runs_cases && !entry.spec.switches.contains(&Switch::Uat)
+            }
+            _ => false,
+        })
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is switched")]
     pub(super) fn stage_skipped(&mut self, task: TaskId, step: Step) -> Kept {
+        if self.is_spared(task, step)? {
+            self.entry(task)?.waived.insert(step);
+            return Ok(());
+        }
         let switch = match step {
             Step::Preflight => Switch::Baseline,
             Step::Review => Switch::Review,

@@ -128,6 +128,7 @@ impl Books {
             Event::TaskSettled { task, end } => self.settled(*task, end),
             Event::TaskReopened { task } => self.reopened(*task),
             Event::TaskContinued { task, .. } => self.continued(*task),
+            Event::TurnFailed { task, .. } => self.turn_failed(*task),
             Event::WaitBegan { task, step, until, .. } => {
                 self.entry(*task)?.until = *until;
                 self.waits_rightly(*task, *step, *until)?;
@@ -249,6 +250,8 @@ impl Books {
             iteration,
             continued: 0,
             is_continued: false,
+            stood: None,
+            stands: false,
             is_given_again: false,
             validated: 0,
         });
@@ -334,7 +337,10 @@ impl Books {
             entry.tree = facts.tree.clone();
         }
         match outcome {
-            Outcome::Passed | Outcome::Failed { .. } | Outcome::Skipped { .. } => {
+            Outcome::Passed
+            | Outcome::Failed { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::Skipped { .. } => {
                 entry.proof.insert(step, (outcome.clone(), facts.clone()));
                 entry.finished.insert(step);
             }

@@ -13,6 +13,7 @@ impl Books {
         kept(!entry.place.is_settled(), || format!("I9: {name} settled twice"))?;
         kept(!matches!(entry.place, Place::Running(..)), || format!("I9: {name} still runs"))?;
         match end {
+            TaskEnd::Closed if entry.stands => {}
             TaskEnd::Closed => self.may_close(task, &entry)?,
             TaskEnd::Skipped { why: Skip::Asked } => {}
             TaskEnd::Skipped { why: Skip::Blocked { by } | Skip::Stopped { by } } => {
@@ -34,6 +35,7 @@ impl Books {
         let settled = self.entry(task)?;
         settled.place = Place::of(end);
         settled.is_continued = false;
+        (settled.stood, settled.stands) = (None, false);
         self.forget_the_whole(entry.parent)
     }
 
@@ -103,6 +105,10 @@ impl Books {
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));
                 said_no && !has_a_way_back
             }),
+            Failure::Misconfigured { step: at, .. } => {
+                let ended = entry.proof.get(at);
+                step == Some(*at) && matches!(ended, Some((Outcome::Misconfigured { .. }, _)))
+            }
             Failure::Children { failed } => {
                 let has_failed = |task: &&Entry| task.place == Place::Failed;
                 let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
@@ -112,7 +118,20 @@ impl Books {
                     && children().filter(has_failed).count() as u32 == *failed
             }
         };
+        kept(entry.stood.is_none(), || {
+            format!("S2: {} was done, and a person's turn took that away ({why})", entry.name)
+        })?;
         kept(holds, || format!("I7: {} failed ({why}) before its limit", entry.name))
+    }
+
+    /// Only a turn that a person asked for, on what was done, fails without its task.
+    pub(super) fn turn_failed(&mut self, task: TaskId) -> Kept {
+        let entry = self.entry(task)?;
+        let Some((tree, proof)) = entry.stood.take() else {
+            return Err(format!("S2: nothing of {} stands", entry.name));
+        };
+        (entry.tree, entry.proof, entry.stands) = (tree, proof, true);
+        Ok(())
     }
 
     pub(super) fn reopened(&mut self, task: TaskId) -> Kept {
@@ -122,6 +141,9 @@ impl Books {
         kept(entry.place.is_settled() && !is_closed, || {
             format!("I9: {} re-opened from {:?}", entry.name, entry.place)
         })?;
+        if entry.place == Place::Closed && entry.kind == Kind::Session {
+            entry.stood = Some((entry.tree.clone(), entry.proof.clone()));
+        }
         entry.place = Place::Open;
         entry.rounds = 0;
         entry.broke = 0;

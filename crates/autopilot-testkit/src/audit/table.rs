@@ -8,9 +8,10 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
         // A task that a person re-opened goes on with a repair, or with the merge that broke.
         None => &[Step::Build, Step::Fix, Step::Merge],
         Some(Step::Build | Step::Fix) => &[Step::Validate],
-        // The review may be switched off; a failing validation never skips it.
-        Some(Step::Validate) => &[Step::Review, Step::UatGenerate],
-        Some(Step::Review) => &[Step::UatGenerate],
+        // The review may be switched off, for all rounds or for failing ones; the cases too, where
+        // nothing runs them.
+        Some(Step::Validate) => &[Step::Review, Step::UatGenerate, Step::Uat, Step::Decide],
+        Some(Step::Review) => &[Step::UatGenerate, Step::Uat, Step::Decide],
         Some(Step::UatGenerate) => &[Step::Uat, Step::Decide],
         Some(Step::Uat) => &[Step::Decide],
         Some(Step::Decide) => &[Step::Merge, Step::Fix],
@@ -44,7 +45,9 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         Some(Step::Schedule) => &[Step::Tasks],
         Some(Step::Tasks) => &[Step::Validate],
         // What does not hold is mended by a task.
-        Some(Step::Validate) => &[Step::UatGenerate, Step::Tasks],
+        Some(Step::Validate) => {
+            &[Step::UatGenerate, Step::Tasks, Step::ApproveResult, Step::Push, Step::PullRequest]
+        }
         Some(Step::UatGenerate) => &[Step::Uat, Step::ApproveResult, Step::Push, Step::PullRequest],
         Some(Step::Uat) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],

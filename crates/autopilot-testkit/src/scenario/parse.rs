@@ -202,6 +202,7 @@ fn item(words: &str) -> Result<Line, String> {
         "ok" | "approves" | "done" => Ending::Ok,
         "fails" | "objects" | "conflicts" | "unfinished" => Ending::Fails,
         "times-out" => Ending::TimesOut,
+        "misconfigured" => Ending::Misconfigured,
         "broke" => Ending::Broke,
         "hangs" => Ending::Hangs,
         "lost" => Ending::Lost,
@@ -267,6 +268,8 @@ fn switch(word: &str) -> Result<Switch, String> {
         "end-gate" => Ok(Switch::EndGate),
         "proof" => Ok(Switch::HasTests),
         "fail-fast" => Ok(Switch::FailFast),
+        "spare-review" => Ok(Switch::SpareReview),
+        "spare-cases" => Ok(Switch::SpareCases),
         other => Err(format!("`{other}` is no switch")),
     }
 }

@@ -176,6 +176,7 @@ impl Play {
         match self.outcome {
             Outcome::Passed => "passed",
             Outcome::Failed { .. } => "failed",
+            Outcome::Misconfigured { .. } => "misconfigured",
             Outcome::Broke { .. } => "broke",
             Outcome::Lost => "lost",
             Outcome::Quota { .. } => "quota",

@@ -145,7 +145,11 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
     if state.end().is_some() {
         return Some(match ExitWord::of(state) {
             ExitWord::Done => (" everything is done".to_owned(), GOOD),
-            ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
+            ExitWord::Paused
+            | ExitWord::Failed
+            | ExitWord::NotConverged
+            | ExitWord::PushFailed
+            | ExitWord::Misconfigured => {
                 let why = state.root().and_then(view::failure).map(ToString::to_string);
                 (format!(" failed: {}", screen.manner.line(&why.unwrap_or_default())), BAD)
             }

@@ -76,7 +76,7 @@ impl Story {
         let bill = Bill { usd: Micros(5), tokens_in: 7, tokens_out: 3, ..Bill::default() };
         let ended = self.ended(id, task, step, Outcome::Passed, answer, &[]);
         self.tell(vec![
-            Event::SessionOpened { id, task, step, session },
+            Event::SessionOpened { id, task, step, session, continued: false },
             Event::Billed { id, task, bill, total: None },
             ended,
             Event::TaskSettled { task, end },

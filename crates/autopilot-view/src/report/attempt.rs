@@ -101,6 +101,7 @@ pub fn tone_and_word(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str)
             (tone, passed_word(tried.step, &tried.facts))
         }
         Outcome::Failed { .. } => (Tone::Bad, "failed"),
+        Outcome::Misconfigured { .. } => (Tone::Bad, "not configured"),
         Outcome::Broke { .. } => (Tone::Bad, "broke"),
         Outcome::Lost => (Tone::Worse, "interrupted"),
         Outcome::Quota { .. } => (Tone::Waits, "no quota"),

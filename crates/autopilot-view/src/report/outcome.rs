@@ -40,6 +40,7 @@ pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
         (_, ExitWord::Done) => (Tone::Good, "done"),
         (_, ExitWord::Failed) => (Tone::Bad, "failed"),
         (_, ExitWord::NotConverged) => (Tone::Bad, "not finished within the limits"),
+        (_, ExitWord::Misconfigured) => (Tone::Bad, "not started: the configuration has to change"),
         (_, ExitWord::PushFailed) => (Tone::Bad, "done, but not pushed"),
     };
     let (mut proven, mut unproven) = (Vec::new(), Vec::new());

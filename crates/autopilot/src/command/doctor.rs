@@ -2,6 +2,7 @@
 
 mod finding;
 mod look;
+mod programs;
 mod separation;
 mod version;
 
@@ -9,6 +10,7 @@ use super::{Done, ground, place};
 use crate::cli::Global;
 use crate::exit::ExitKind;
 use crate::terminal;
+use autopilot_agents::installed::LoginState;
 use autopilot_core::config::Config;
 use autopilot_core::flow::Flow;
 use autopilot_engine::begin;
@@ -74,6 +76,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     findings.push(separation::look(config.sandbox.mode));
     findings.extend(unkept(&config));
     findings.extend(agents(&config, place));
+    findings.extend(programs::of(&config, &place.root));
     findings
 }
 
@@ -102,9 +105,10 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
             DoctorFinding::ok(&agent.role, format!("command, {path}"))
         }
         FoundAgent::At(path) => match version::of(path) {
-            Ok(version) => {
-                DoctorFinding::ok(&agent.role, format!("{}, {version} ({path})", agent.mode))
-            }
+            Ok(version) => match agent.agent.as_ref().and_then(|known| known.too_old(&version)) {
+                Some(why) => DoctorFinding::missing(&agent.role, format!("{path}: {why}")),
+                None => logged_in(agent, &format!("{}, {version} ({path})", agent.mode)),
+            },
             Err(why) => {
                 let why = why.message();
                 let text = format!("{path} exists but does not print its version: {why}");
@@ -117,4 +121,19 @@ fn agents(config: &Config, place: &StatePaths) -> Vec<DoctorFinding> {
         FoundAgent::Nowhere(why) => DoctorFinding::missing(&agent.role, why.clone()),
     };
     agents.iter().map(said).collect()
+}
+
+/// Adds to the sentence about an agent whether it is logged in. The vendors' own status commands are
+/// not asked: they write to the user's directories.
+fn logged_in(agent: &super::equipment::Equipped, text: &str) -> DoctorFinding {
+    match &agent.login {
+        LoginState::LoggedIn(by) => {
+            DoctorFinding::ok(&agent.role, format!("{text}, logged in ({by})"))
+        }
+        LoginState::LoggedOut(how) => DoctorFinding::warning(
+            &agent.role,
+            format!("{text}, not logged in as far as its files and variables say: run `{how}`"),
+        ),
+        LoginState::Unknown => DoctorFinding::ok(&agent.role, text),
+    }
 }

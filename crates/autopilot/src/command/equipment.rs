@@ -1,9 +1,12 @@
 //! Looks for the programs of the configured agents on this machine.
 
+use autopilot_agents::installed::LoginState;
 use autopilot_agents::{Agent, LaunchProgram, LaunchRequest};
-use autopilot_core::config::{AgentConfig, Config, Mode, Role};
+use autopilot_core::config::{AgentChoice, AgentConfig, AgentPresence, Config, KINDS, Mode, Role};
 use autopilot_engine::begin::address_ready;
 use autopilot_engine::job::{agent_of, find_program};
+use autopilot_host::agent_home::LOGIN_BYTES_MAX;
+use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 
 /// A configured agent and its program.
@@ -14,6 +17,9 @@ pub struct Equipped {
     pub is_optional: bool,
     pub mode: &'static str,
     pub program: FoundAgent,
+    /// The agent itself, if its settings are complete.
+    pub agent: Option<Agent>,
+    pub login: LoginState,
 }
 
 /// Where an agent's program is.
@@ -54,9 +60,48 @@ pub fn agents(config: &Config, root: &Utf8Path) -> Vec<Equipped> {
         .chain(named(config))
         .map(|(role, agent, is_optional)| {
             let program = find(agent, &role, &path, root);
-            Equipped { role, is_optional, mode: agent.mode.word(), program }
+            let known = agent_of(agent, root).ok();
+            let login = known.as_ref().map_or(LoginState::Unknown, |known| login(known, agent));
+            Equipped { role, is_optional, mode: agent.mode.word(), program, agent: known, login }
         })
         .collect()
+}
+
+/// Whether an agent is logged in, with the variables that its settings add.
+fn login(agent: &Agent, settings: &AgentConfig) -> LoginState {
+    let variable =
+        |name: &str| settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+    let read = |path: &Utf8Path| {
+        let bytes = file::read_capped(path.as_std_path(), LOGIN_BYTES_MAX).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    agent.login(&variable, &read)
+}
+
+/// The agents for a repository without a configuration, and a sentence about each kind that is not
+/// used.
+pub fn choice(root: &Utf8Path) -> (AgentChoice, Vec<String>) {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let present = KINDS.map(|(name, mode)| (name, mode, presence(mode, &path, root)));
+    let of = |mode: Mode| {
+        let found = present.iter().find(|(_, known, _)| *known == mode);
+        found.map_or(AgentPresence::NotInstalled, |(.., presence)| *presence)
+    };
+    let choice = AgentChoice::of(of(Mode::ClaudeCodeCli), of(Mode::CodexCli));
+    let is_used = |mode: Mode| Role::ALL.iter().any(|role| choice.mode(*role) == mode);
+    let left = present.iter().filter(|(_, mode, _)| !is_used(*mode));
+    let told = left.map(|(name, _, presence)| format!("{name} is {}", presence.word()));
+    (choice, told.collect())
+}
+
+fn presence(mode: Mode, path: &str, root: &Utf8Path) -> AgentPresence {
+    let settings = AgentConfig { mode, ..AgentConfig::default() };
+    let Ok(agent) = agent_of(&settings, root) else { return AgentPresence::NotInstalled };
+    match (find(&settings, "builder", path, root), login(&agent, &settings)) {
+        (FoundAgent::Nowhere(_), _) => AgentPresence::NotInstalled,
+        (_, LoginState::LoggedOut(_)) => AgentPresence::NotLoggedIn,
+        (_, LoginState::LoggedIn(_) | LoginState::Unknown) => AgentPresence::Ready,
+    }
 }
 
 /// The agents that the user has named in `agents`.

@@ -1,11 +1,13 @@
 //! The user's repository and its hub, opened under the lock for commands that change them.
 
 use super::init::base_branch;
+use super::work::variables;
 use crate::exit::CommandFailure;
 use autopilot_core::config::Config;
 use autopilot_engine::place::StatePaths;
+use autopilot_engine::redaction::KnownSecrets;
 use autopilot_engine::workspace;
-use autopilot_host::git::{Hub, UserRepo};
+use autopilot_host::git::{Border, Hub, UserRepo};
 use autopilot_host::lock::Lock;
 
 /// The repository and its hub, with the lock.
@@ -21,6 +23,27 @@ pub fn open(place: &StatePaths) -> Result<Ground, CommandFailure> {
     let repo = repo(place)?;
     let hub = Hub::open(place.state.as_std_path(), &repo)?;
     Ok(Ground { repo, hub, _lock: lock })
+}
+
+impl Ground {
+    /// The check of everything that leaves the hub.
+    pub fn border(&self, place: &StatePaths) -> Result<Border, CommandFailure> {
+        let (known, _) = secrets(place);
+        Ok(known.with_remotes(&self.repo).border(&self.repo)?)
+    }
+}
+
+/// The secrets that are known by the configuration as it is now, and its patterns. Without a readable
+/// one, those of the environment are known.
+pub fn secrets(place: &StatePaths) -> (KnownSecrets, Vec<String>) {
+    let variables = variables();
+    match workspace::read_config(place) {
+        Ok((config, _)) => {
+            let known = KnownSecrets::new(place, &config, &variables);
+            (known, config.logging.redact_patterns)
+        }
+        Err(_) => (KnownSecrets::of_environment(&variables), Vec::new()),
+    }
 }
 
 /// Takes the lock of the repository.

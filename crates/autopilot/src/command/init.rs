@@ -10,7 +10,7 @@ use super::{Done, answer, equipment, work};
 use crate::cli::{Global, Init};
 use crate::exit::{CommandFailure, OrFailed};
 use autopilot_agents::answer::{AgentAnswer, Plan, ReviewAnswer};
-use autopilot_core::config::template;
+use autopilot_core::config::{AgentChoice, Config, KINDS, Role, template};
 use autopilot_core::detect::{Detected, ProjectKind, Proposal, detect};
 use autopilot_core::task_file;
 use autopilot_engine::place::StatePaths;
@@ -24,6 +24,7 @@ use std::path::Path;
 
 /// The task template; a queue skips it.
 const TASK_TEMPLATE: &str = "tasks/TEMPLATE.md";
+const CONFIG: &str = ".autopilot/config.yml";
 /// Words that YAML does not read as text.
 const YAML_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
 const FOLDERS: [&str; 4] = ["logs", "uat", "plan", "artifacts"];
@@ -37,7 +38,8 @@ pub fn init(global: &Global, args: &Init) -> Done {
         detected.tests = Some(Proposal { value: tests.clone(), why });
     }
     let place = StatePaths { root: found.root.clone(), state: Utf8PathBuf::new() };
-    let written = write_all(&place, &detected, &found.base_branch)?;
+    let (agents, left_out) = agents(args, &found.root);
+    let written = write_all(&place, &config(&detected, agents, &found.base_branch), &detected)?;
     let skills = args.skills.then(|| skills::write(&found.root)).transpose()?;
     let report = InitReport {
         faults: faults(&place),
@@ -45,6 +47,9 @@ pub fn init(global: &Global, args: &Init) -> Done {
         root: found.root,
         base_branch: found.base_branch,
         warnings: found.warnings,
+        agents,
+        left_out,
+        is_agent_ignored: args.agent.is_some() && written.kept.iter().any(|path| path == CONFIG),
         detected,
         written,
         skills,
@@ -53,9 +58,51 @@ pub fn init(global: &Global, args: &Init) -> Done {
     report.skills.as_ref().and_then(Skills::failure).map_or(printed, Err)
 }
 
+/// The agents that were asked for, else those that can be used here.
+fn agents(args: &Init, root: &Utf8Path) -> (AgentChoice, Vec<String>) {
+    let named = args.agent.as_deref();
+    match KINDS.iter().find(|(name, _)| Some(*name) == named) {
+        Some((_, mode)) => (AgentChoice::all(*mode), Vec::new()),
+        None => equipment::choice(root),
+    }
+}
+
+/// The configuration that `init` would write, for a run in a repository that has none, and a
+/// sentence about it.
+pub fn unwritten(dir: &Utf8Path) -> Result<(Config, String), CommandFailure> {
+    let found = look::look(dir)?;
+    let detected = detect(&found.facts);
+    let (agents, left_out) = equipment::choice(&found.root);
+    let text = config(&detected, agents, &found.base_branch);
+    let (config, _) = Config::parse(&text).map_err(CommandFailure::config)?;
+    let tests = match &detected.tests {
+        Some(Proposal { value, why }) => format!("tests `{value}` (from {why})"),
+        None => "no tests found, so nothing is proven".to_owned(),
+    };
+    let agents = agents_line(agents, &left_out);
+    Ok((config, format!("{agents}; {tests}; `autopilot init` writes this down to be changed")))
+}
+
+/// The agents in one line: `claude_code_cli for all roles (codex is not installed)`.
+fn agents_line(agents: AgentChoice, left_out: &[String]) -> String {
+    let words = match AgentChoice::all(agents.builder) == agents {
+        true => format!("{} for all roles", agents.builder.word()),
+        false => {
+            let role = |role: &Role| format!("{} {}", role.word(), agents.mode(*role).word());
+            Role::ALL.iter().map(role).collect::<Vec<_>>().join(", ")
+        }
+    };
+    if left_out.is_empty() { words } else { format!("{words} ({})", left_out.join(", ")) }
+}
+
 struct InitReport {
     root: Utf8PathBuf,
     base_branch: String,
+    agents: AgentChoice,
+    /// Sentences about the agents that were not chosen.
+    left_out: Vec<String>,
+    /// `--agent` was given, and the configuration that exists was kept.
+    is_agent_ignored: bool,
     detected: Detected,
     written: Written,
     /// The shipped skills, with `--skills`.
@@ -74,15 +121,15 @@ struct Written {
 
 fn write_all(
     place: &StatePaths,
+    config: &str,
     detected: &Detected,
-    base: &str,
 ) -> Result<Written, CommandFailure> {
     let views = place.views();
     make_folder(&views, dir::create)?;
     let mut written = Written::default();
     let files = [
         (".autopilot/.gitignore", views::IGNORE.to_owned()),
-        (".autopilot/config.yml", config(detected, base)),
+        (CONFIG, config.to_owned()),
         (".autopilot/review_schema.json", ReviewAnswer::SCHEMA_JSON.to_owned()),
         (".autopilot/plan_schema.json", Plan::SCHEMA_JSON.to_owned()),
         (TASK_TEMPLATE, task_file::TEMPLATE.to_owned()),
@@ -123,14 +170,14 @@ fn write_new(root: &Utf8Path, path: &str, text: &str) -> Result<bool, CommandFai
     Ok(true)
 }
 
-fn config(detected: &Detected, base: &str) -> String {
+fn config(detected: &Detected, agents: AgentChoice, base: &str) -> String {
     const LINE: &str = "base_branch: main\n";
     // A JSON string is a YAML string too, so any branch name can be quoted this way.
     let plain = base.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/'))
         && base.starts_with(|c: char| c.is_ascii_alphabetic())
         && !YAML_WORDS.contains(&base.to_ascii_lowercase().as_str());
     let name = if plain { base.to_owned() } else { Value::from(base).to_string() };
-    template(detected).replacen(LINE, &format!("base_branch: {name}\n"), 1)
+    template(detected, agents).replacen(LINE, &format!("base_branch: {name}\n"), 1)
 }
 
 /// What must be corrected in the configuration before a run can start.
@@ -165,6 +212,9 @@ impl InitReport {
         for path in &self.written.kept {
             lines.push(format!("kept     {path} (was there)"));
         }
+        if self.is_agent_ignored {
+            lines.push(format!("ignored  --agent: {CONFIG} names the agents; change it there"));
+        }
         lines.extend(self.skills.iter().flat_map(Skills::lines));
         lines.push(format!("project  {}", self.kinds()));
         for (name, proposal) in self.proposals() {
@@ -182,6 +232,9 @@ impl InitReport {
             lines.push(format!("copy     {value}   ({why})"));
         }
         lines.push(format!("base     {}", self.base_branch));
+        if self.written.new.iter().any(|path| path == CONFIG) {
+            lines.push(format!("agents   {}", agents_line(self.agents, &self.left_out)));
+        }
         let notes = self.faults.iter().chain(&self.warnings).chain(&self.missing);
         lines.extend(notes.map(|note| format!("missing  {note}")));
         lines.push(format!("next     {}", self.next()));
@@ -216,6 +269,10 @@ impl InitReport {
             .into_iter()
             .map(|(name, proposal)| (name.to_owned(), json!(proposal)))
             .collect();
+        let agents: serde_json::Map<String, Value> = Role::ALL
+            .iter()
+            .map(|role| (role.word().to_owned(), self.agents.mode(*role).word().into()))
+            .collect();
         json!({
             "root": self.root,
             "written": self.written.new,
@@ -225,6 +282,7 @@ impl InitReport {
             "commands": commands,
             "copy": self.detected.copy,
             "base_branch": self.base_branch,
+            "agents": agents,
             "config_fault": self.faults,
             "missing": self.missing,
             "warnings": self.warnings,
@@ -243,14 +301,13 @@ fn kind_word(kind: &ProjectKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autopilot_core::config::Config;
 
     #[test]
     fn the_base_branch_goes_into_a_configuration_that_parses() {
         let tests = Some(Proposal { value: "true".into(), why: "a test".into() });
         let detected = Detected { tests, ..Detected::default() };
         for base in ["main", "master", "trunk/v2", "1.0", "null", "a&b", "no"] {
-            let (config, _) = Config::parse(&config(&detected, base)).unwrap();
+            let (config, _) = Config::parse(&config(&detected, AgentChoice::USUAL, base)).unwrap();
             assert_eq!(config.repo.base_branch, base);
         }
     }

@@ -1,5 +1,6 @@
 //! Notifies the user that a run has ended or needs them.
 
+use super::ground;
 use crate::terminal;
 use autopilot_core::config::Notify;
 use autopilot_core::state::State;
@@ -21,6 +22,10 @@ pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, 
         return;
     }
     let message = message(state, word, told);
+    let (known, patterns) = ground::secrets(place);
+    let Ok(redactor) = known.redactor(&patterns) else {
+        return terminal::note("cannot notify: the redaction patterns can't be used");
+    };
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let from = notify::NotifyPlace::new(place.root.clone().into_std_path_buf(), env);
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -31,7 +36,8 @@ pub fn tell(config: &Notify, place: &StatePaths, state: &State, word: ExitWord, 
             // Desktop notifications are on by default, also where there is no desktop.
             Ok(()) => {}
             Err(NotifyError::NoProgram { .. }) if way == NotifyWay::Desktop => {}
-            Err(error) => terminal::note(&chain(&error)),
+            // A command has the whole environment, and an address may be all it takes to use it.
+            Err(error) => terminal::note(&redactor.redact(&chain(&error))),
         }
     }
 }
@@ -55,9 +61,10 @@ fn message(state: &State, word: ExitWord, told: &RunStatus) -> NotifyMessage {
     let text = match word {
         ExitWord::Done => format!("{title} is done on {}", state.run.branch),
         ExitWord::Paused => format!("{title} is paused and waits for you"),
-        ExitWord::Failed | ExitWord::NotConverged | ExitWord::PushFailed => {
-            format!("{title} needs you")
-        }
+        ExitWord::Failed
+        | ExitWord::NotConverged
+        | ExitWord::PushFailed
+        | ExitWord::Misconfigured => format!("{title} needs you"),
     };
     let json = serde_json::to_string(told).unwrap_or_default();
     NotifyMessage { title: format!("autopilot: {}", run_word(state)), text, json }

@@ -11,7 +11,7 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::id::Time;
 use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{GitCommand, GitError, PublishOutcome, salvage};
+use autopilot_host::git::{GitCommand, GitError, PublishOutcome, Salvaged, salvage};
 use camino::Utf8PathBuf;
 use serde::Serialize;
 use serde_json::json;
@@ -127,11 +127,15 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
         });
     }
     let ground = ground::open(place)?;
+    let border = ground.border(place)?;
     let salvaged = salvage::list(&ground.hub)?;
     let found =
         salvaged.iter().find(|salvaged| format!("{}/{}", salvaged.task, salvaged.attempt) == id);
     let Some(found) = found else { return Err(nothing(id)) };
-    let (branch, outcome) = salvage::restore(&ground.hub, &ground.repo, found)?;
+    let (branch, outcome) = match salvage::restore(&ground.hub, &ground.repo, found, &border) {
+        Err(GitError::Withheld { why, .. }) => return Err(withheld(id, &why, found, hub)),
+        restored => restored?,
+    };
     let word = match outcome {
         PublishOutcome::Published { .. } => "is now",
         PublishOutcome::Already { .. } => "was already",
@@ -146,6 +150,12 @@ fn bring_back(global: &Global, place: &StatePaths, hub: &Utf8PathBuf, id: &str) 
              git diff HEAD...{branch}\n  git cherry-pick {branch}"
         )
     })
+}
+
+/// Work that holds a known secret stays where no tool of the user's sends it on.
+fn withheld(id: &str, why: &str, found: &Salvaged, hub: &Utf8PathBuf) -> CommandFailure {
+    CommandFailure::failed(format!("`{id}` stays in autopilot's own repository: {why}"))
+        .hint(format!("to look at it: git --git-dir={hub} show {}", found.commit.short()))
 }
 
 fn nothing(id: &str) -> CommandFailure {

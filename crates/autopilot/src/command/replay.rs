@@ -12,7 +12,9 @@ use autopilot_core::input::Ask;
 use autopilot_core::state::State;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::query::RunArchive;
-use autopilot_engine::replay::{Difference, Recording, RecordingError, compare, decisions};
+use autopilot_engine::replay::{
+    Difference, Recording, RecordingError, compare, compare_ends, decisions,
+};
 use autopilot_engine::run_process::{self, Intent, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::{store, workspace};
@@ -43,7 +45,11 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
         Recording::read(&past.place, &past.history, &told.run.id).map_err(unreadable)?;
     let (temp, root) = work::temporary_folder("autopilot-replay-")?;
     let replayed = play(global, &past, &recording, &root)?;
-    let differences = compare(&recording.decisions, &replayed.decisions);
+    let mut differences = compare(&recording.decisions, &replayed.decisions);
+    if differences.is_empty() {
+        let trees = (replayed.recorded_tree.as_deref(), replayed.tree.as_deref());
+        differences.extend(compare_ends(trees.0, trees.1));
+    }
     tell(global, &told.run.id, &recording, &replayed, &differences);
     if args.keep {
         let kept = temp.keep();
@@ -55,6 +61,9 @@ pub fn replay(global: &Global, args: &Replay) -> super::Done {
 struct ReplayedRun {
     decisions: autopilot_engine::replay::Decisions,
     state: State,
+    /// The files that the branches end with, as trees: recorded and replayed.
+    recorded_tree: Option<String>,
+    tree: Option<String>,
 }
 
 fn play(
@@ -71,6 +80,7 @@ fn play(
     make_rehearsal(&hub, &base, branch, &repo.identity, project.as_std_path())?;
     bring_along(&past.place.root, &project, recording)
         .or_failed("cannot copy files of the project")?;
+    let recorded_tree = end_tree(&hub, recording.tip.as_deref())?;
     let player = Arc::new(recording.player(hub));
     let mut spec = Box::new(recording.spec.clone());
     // The output files of the recorded run stay as they are.
@@ -94,7 +104,12 @@ fn play(
         if let Some((_, ask)) = visits.pop_front_if(|(after, _)| *after <= ended) {
             player.go_on();
             let run = recording.spec.id.clone();
-            intent = Intent::Only { run, ask, limits: Default::default(), texts };
+            intent = match ask {
+                Ask::Continue { .. } => {
+                    Intent::Only { run, ask, limits: Default::default(), texts }
+                }
+                ask => again(vec![ask], texts),
+            };
             continue;
         }
         let next = state.gate().and_then(|_| answers.pop_front());
@@ -105,9 +120,12 @@ fn play(
             let history = workspace::reader(&place)?;
             let records =
                 store::records(&history, &recording.spec.id).map_err(CommandFailure::failed)?;
-            return Ok(ReplayedRun { decisions: decisions(&records), state });
+            let hub = Hub::open(place.state.as_std_path(), &examined(&project, recording)?)?;
+            let tree = end_tree(&hub, state.run.tip.as_deref())?;
+            let decisions = decisions(&records);
+            return Ok(ReplayedRun { decisions, state, recorded_tree, tree });
         }
-        intent = Intent::Resume { asks, limits: Default::default(), model: None, texts };
+        intent = again(asks, texts);
     }
     Err(CommandFailure::failed(format!(
         "the replay paused more than {ANSWERS_MAX} times without an end"
@@ -136,14 +154,28 @@ fn open(
     recording: &Recording,
 ) -> Result<OpenedRepository, CommandFailure> {
     let config = recording.config.clone();
-    let base = &recording.spec.base_branch;
-    let repo = UserRepo::examine(project.as_std_path(), base, &config.git.filters)?;
+    let repo = examined(project, recording)?;
     let env = StateEnv {
         autopilot_state_dir: Some(root.join("state").into_string().into()),
         ..StateEnv::default()
     };
     let place = workspace::adopt(&repo, &env)?;
     Ok(OpenedRepository { place, repo, config })
+}
+
+fn examined(project: &Utf8Path, recording: &Recording) -> Result<UserRepo, CommandFailure> {
+    let (base, filters) = (&recording.spec.base_branch, &recording.config.git.filters);
+    Ok(UserRepo::examine(project.as_std_path(), base, filters)?)
+}
+
+fn again(asks: Vec<Ask>, texts: Vec<String>) -> Intent {
+    Intent::Resume { asks, limits: Default::default(), model: None, texts }
+}
+
+/// The tree of the commit that a branch ends with.
+fn end_tree(hub: &Hub, tip: Option<&str>) -> Result<Option<String>, CommandFailure> {
+    let Some(tip) = tip else { return Ok(None) };
+    Ok(Some(hub.tree_of(&Oid::parse(tip)?)?.to_string()))
 }
 
 fn unreadable(error: RecordingError) -> CommandFailure {

@@ -17,8 +17,8 @@ use autopilot_engine::begin::{self, PlanBody, RunRequest, Tasks, WorkSource};
 use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::job::{Kit, opening};
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::redaction;
-use autopilot_engine::run_process::{Intent, OpenedRepository};
+use autopilot_engine::redaction::KnownSecrets;
+use autopilot_engine::run_process::{Intent, OpenedRepository, RunProcessError};
 use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
@@ -55,7 +55,8 @@ pub fn begin(
 ) -> super::Done {
     let OrderedRun { mut source, limits, fail_fast, mut options } = ordered;
     // Nothing is written before the whole request is known to be valid.
-    let (place, config) = work::configured(global)?;
+    let may_lack_config = matches!(source, WorkSource::Text { .. });
+    let (place, config) = work::configured(global, may_lack_config)?;
     let config = with_options(&config, &options)?;
     if let WorkSource::Text { text, .. } = &mut source {
         *text = without_secrets(text, &place, &config)?;
@@ -125,8 +126,11 @@ fn without_secrets(
     place: &StatePaths,
     config: &Config,
 ) -> Result<String, CommandFailure> {
-    let redactor = redaction::redactor(place, config, &work::variables(), &[]);
-    Ok(redactor?.redact(text).into_owned())
+    let known = KnownSecrets::new(place, config, &work::variables());
+    let redactor = known
+        .redactor_for_agents(&config.logging.redact_patterns)
+        .map_err(RunProcessError::from)?;
+    Ok(redactor.redact(text).into_owned())
 }
 
 fn with_options(config: &Config, options: &Options) -> Result<Config, CommandFailure> {

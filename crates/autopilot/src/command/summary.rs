@@ -123,7 +123,9 @@ fn branch_lines(repo: &UserRepo, state: &State) -> String {
     match ExitWord::of(state) {
         ExitWord::Done | ExitWord::PushFailed => format!("{look}merge: git merge {branch}\n"),
         // An unfinished run's branch can be looked at, not merged.
-        ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged => look,
+        ExitWord::Paused | ExitWord::Failed | ExitWord::NotConverged | ExitWord::Misconfigured => {
+            look
+        }
     }
 }
 
@@ -170,6 +172,14 @@ fn next_lines(place: &StatePaths, state: &State) -> String {
                 place.views().join("STATUS.md")
             )
         }
+        ExitWord::Misconfigured => {
+            let why = state.root().and_then(view::failure).map(ToString::to_string);
+            format!(
+                "why:   {}\nthen:  `autopilot doctor` checks the setup; `autopilot retry` tries the \
+                 same commands again, a new `autopilot run` reads the configuration anew\n",
+                why.unwrap_or_default()
+            )
+        }
         ExitWord::PushFailed => {
             let why = state.root().and_then(view::failure).map(ToString::to_string);
             format!(
@@ -208,6 +218,7 @@ fn against(state: &State) -> Option<String> {
         | Failed::Interrupted { .. }
         | Failed::Money { .. }
         | Failed::Refused { .. }
+        | Failed::Misconfigured { .. }
         | Failed::Children { .. } => return None,
     };
     let line = one_line(text.trim());

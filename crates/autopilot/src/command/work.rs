@@ -1,5 +1,6 @@
 //! The shared parts of all commands that work on a run: opening it, watching it, and its result.
 
+use super::init;
 use super::live;
 use super::past;
 use super::summary;
@@ -44,7 +45,7 @@ pub fn reopen(
         // Changed models are adopted, with a message of their own.
         Ok((now, _)) if now.digest() == config.with_models_of(&now).0.digest() => {}
         Ok(_) => keeps_its_own(place, "has changed since the run started"),
-        Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "is gone"),
+        Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "does not exist"),
         Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
     let repo = workspace::examine(&global.repo, &config)?;
@@ -55,10 +56,17 @@ fn keeps_its_own(place: &StatePaths, why: &str) {
     terminal::note(&format!("{} {why}; the run keeps its own configuration", place.config()));
 }
 
-/// Reads the configuration of the repository.
-pub fn configured(global: &Global) -> Result<(StatePaths, Config), CommandFailure> {
+/// Reads the configuration of the repository. Work that `may_lack` one gets what `init` would write.
+pub fn configured(global: &Global, may_lack: bool) -> Result<(StatePaths, Config), CommandFailure> {
     let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
-    let (config, warnings) = workspace::read_config(&place)?;
+    let (config, warnings) = match workspace::read_config(&place) {
+        Err(WorkspaceError::NoConfig { .. }) if may_lack => {
+            let (config, told) = init::unwritten(&global.repo)?;
+            terminal::note(&format!("no .autopilot/config.yml: {told}"));
+            (config, Vec::new())
+        }
+        read => read?,
+    };
     for warning in warnings {
         terminal::note(&format!("warning: {}: {warning}", place.config()));
     }

@@ -79,8 +79,10 @@ fn read_all(dir: &Utf8Path, files: &mut BTreeMap<Utf8PathBuf, Vec<u8>>, but: &[&
 }
 
 pub fn place(stage: &Stage) -> StatePaths {
-    let env =
-        StateEnv { autopilot_state_dir: Some(stage.state.as_str().into()), ..StateEnv::default() };
+    let env = StateEnv {
+        autopilot_state_dir: Some(stage.state().as_str().into()),
+        ..StateEnv::default()
+    };
     workspace::find(&stage.repo, &env).unwrap().0
 }
 
@@ -99,6 +101,30 @@ pub fn settle(stage: &Stage) -> (Account, Price) {
     proven(stage, &records, &state);
     let price = price(stage, &place, &records, &state);
     (account(stage, &place, &state), price)
+}
+
+/// Temporary files, temporary directories and mounts that outlived a run.
+pub fn leftovers(stage: &Stage) -> Vec<String> {
+    let place = place(stage);
+    let mut files = BTreeMap::new();
+    for dir in [&place.state, &place.views(), &stage.repo.join(".git/autopilot")] {
+        if dir.exists() {
+            read_all(dir, &mut files, &["slots"]);
+        }
+    }
+    let is_temporary = |path: &&Utf8PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.contains(".tmp") || name.starts_with("tmp_")
+    };
+    let mut left: Vec<String> =
+        files.keys().filter(is_temporary).map(ToString::to_string).collect();
+    if let Ok(entries) = place.state.join("tmp").read_dir_utf8() {
+        left.extend(entries.map(|entry| entry.unwrap().path().to_string()));
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let ours = |line: &&str| line.contains(stage.root.as_str());
+    left.extend(mounts.lines().filter(ours).map(str::to_owned));
+    left
 }
 
 /// No object is broken, no lock is left behind.

@@ -61,8 +61,43 @@ pub fn helpers(controller: u32, also_git: bool) -> Vec<i32> {
         .collect()
 }
 
+/// The git processes that a controller has started.
+pub fn git_below(controller: u32) -> Vec<i32> {
+    let ours = helpers(controller, false);
+    helpers(controller, true).into_iter().filter(|pid| !ours.contains(pid)).collect()
+}
+
+/// The scripted agents below a controller: its own executable under another word.
+pub fn agents_below(controller: u32) -> Vec<i32> {
+    let is_agent = |pid: i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"__script")
+    };
+    let all = proc::descendants(i32::try_from(controller).unwrap());
+    all.iter()
+        .filter(|one| !one.is_zombie())
+        .map(|one| one.id.pid)
+        .filter(|pid| is_agent(*pid))
+        .collect()
+}
+
+/// Looks for processes until there are some, or the time is over.
+pub fn wait_for(time_max: Duration, find: &dyn Fn() -> Vec<i32>) -> Vec<i32> {
+    let began = Instant::now();
+    loop {
+        let found = find();
+        if !found.is_empty() || began.elapsed() > time_max {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// One shell sends it to all of them without a pause between.
 pub fn signal(name: &str, pids: &[i32]) {
+    if pids.is_empty() {
+        return;
+    }
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let line = format!("kill -{name} {} 2>/dev/null", pids.join(" "));
     let _some_may_be_gone = Command::new("sh").args(["-c", &line]).status().unwrap();

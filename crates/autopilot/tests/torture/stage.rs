@@ -1,5 +1,6 @@
 //! A small project of its own for each run: scripted agents, real git, the real binary.
 
+use autopilot_testkit::small_disk::SmallDisk;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::fs::{self, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
@@ -37,7 +38,8 @@ const UAT: &str = "#!/bin/sh\n! grep -q ' $' lib/*.txt\n";
 const CONFIG: &str = "repo: { base_branch: main }\ncommands:\n  tests: sh test.sh\n  \
 format: sh format.sh\n  uat: sh uat.sh\n\
 builder: { mode: script, script: agents.yml }\nreviewer: { mode: script, script: agents.yml }\n\
-planner: { mode: script, script: agents.yml }\nbudget: { interruptions: 1000 }\n";
+planner: { mode: script, script: agents.yml }\nbudget: { interruptions: 1000, retries: 1000 }\n\
+loop:\n  retries: { build: 100, fix: 100, review: 100, uat_generate: 100 }\n";
 
 /// Some leave processes behind that hide in sessions of their own.
 const AGENTS: &str = r#"
@@ -101,7 +103,10 @@ pub struct Stage {
     temp: Option<tempfile::TempDir>,
     pub root: Utf8PathBuf,
     pub repo: Utf8PathBuf,
-    pub state: Utf8PathBuf,
+    /// The state directory as the binary is told of it.
+    state: Utf8PathBuf,
+    /// The file system of the state directory, where it has one of its own.
+    pub disk: Option<SmallDisk>,
 }
 
 impl Stage {
@@ -132,11 +137,29 @@ impl Stage {
             fs::write(path, content).unwrap();
         }
         fs::create_dir_all(root.join("home")).unwrap();
-        let stage = Stage { temp: Some(temp), root, repo, state };
+        let stage = Stage { temp: Some(temp), root, repo, state, disk: None };
         stage.git(&["init", "-q", "-b", "main"]);
         stage.git(&["add", "test.sh", "format.sh", "uat.sh", "lib"]);
         stage.git(&["commit", "-q", "-m", "Base"]);
         stage
+    }
+
+    /// A project whose state directory is a small file system with these options.
+    pub fn on_a_small_disk(options: &str) -> Stage {
+        let mut stage = Stage::new();
+        stage.disk = Some(SmallDisk::at(stage.state.as_std_path(), options));
+        stage
+    }
+
+    /// The state directory, or a copy of it as it is now where only a namespace sees it: SQLite
+    /// does not open a path that leads through another process.
+    pub fn state(&self) -> Utf8PathBuf {
+        let Some(disk) = &self.disk else { return self.state.clone() };
+        let copy = self.root.join("state-now");
+        let _is_the_first = fs::remove_dir_all(&copy);
+        let status = Command::new("cp").arg("-a").arg(disk.seen()).arg(&copy).status().unwrap();
+        assert!(status.success(), "cp -a of the state directory");
+        copy
     }
 
     /// Leaves the folder for a person to look at.
@@ -148,8 +171,13 @@ impl Stage {
     }
 
     pub fn binary(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_autopilot"));
-        command.args(args).current_dir(&self.repo);
+        let binary = env!("CARGO_BIN_EXE_autopilot");
+        let mut command = match &self.disk {
+            Some(disk) => disk.inside(binary),
+            None => Command::new(binary),
+        };
+        // Whoever enters a mount namespace starts at its root.
+        command.args(["-C", self.repo.as_str()]).args(args).current_dir(&self.repo);
         self.environment(&mut command);
         command.env("AUTOPILOT_STATE_DIR", &self.state);
         command

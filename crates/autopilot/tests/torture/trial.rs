@@ -1,10 +1,11 @@
 //! One run under torture, from its start to its account.
 
-use crate::account::{Account, Price, Untouched, settle};
+use crate::account::{Account, Price, Untouched, leftovers, settle};
 use crate::processes::{self, GONE_WAIT_MAX};
 use crate::stage::{BILL_MAX, Ended, Flow, Running, Stage};
 use autopilot_engine::{store, workspace};
 use autopilot_host::proc::ProcessIdentity;
+use autopilot_testkit::small_disk::Fill;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct Trial {
     pub rests: u32,
     time: Duration,
     before: Untouched,
+    /// Agents that were killed; each costs its task a retry.
+    agents_killed: u32,
     /// Left by a kill that took the supervisors too: the next boot must find them.
     orphans: BTreeSet<ProcessIdentity>,
     over: bool,
@@ -62,7 +65,10 @@ pub enum With {
 
 impl Trial {
     pub fn new(flow: Flow) -> Trial {
-        let stage = Stage::new();
+        Trial::on(flow, Stage::new())
+    }
+
+    pub fn on(flow: Flow, stage: Stage) -> Trial {
         let before = Untouched::of(&stage);
         let orphans = BTreeSet::new();
         Trial {
@@ -70,6 +76,7 @@ impl Trial {
             flow,
             kills: 0,
             rests: 0,
+            agents_killed: 0,
             time: Duration::ZERO,
             before,
             orphans,
@@ -122,14 +129,29 @@ impl Trial {
         workspace::pick(&reader, None).unwrap().is_some_and(|run| run.ended.is_some())
     }
 
+    /// The run has ended well after faults it went on from, or rested for.
+    pub fn judge_after(mut self, faults: u32, rests: u32) {
+        // A fault cuts an attempt short as a signal does. A process that could not write its journal
+        // any more has ended like one that was killed.
+        self.rests += faults;
+        self.kills += rests;
+        self.judge();
+    }
+
     /// The run has ended well: it must look like one that nobody disturbed.
     pub fn judge(mut self) {
         let wanted = reference(self.flow);
         let left = processes::left(&self.stage.root, &BTreeSet::new(), GONE_WAIT_MAX);
         assert_eq!(left, [""; 0], "left behind after the end");
         assert_eq!(Untouched::of(&self.stage), self.before, "the user's own part has changed");
-        let (account, price) = settle(&self.stage);
+        let (mut account, price) = settle(&self.stage);
+        let retries: u32 = account.spent.values().map(|(_, retries)| retries).sum();
+        assert!(retries <= self.agents_killed, "{:?}: a fault of ours was paid for", account.spent);
+        for (_, retries) in account.spent.values_mut() {
+            *retries = 0;
+        }
         assert_eq!(account, wanted.account);
+        assert_eq!(leftovers(&self.stage), [""; 0], "left behind");
         // A run that was only asked to rest was not interrupted; its last step may be done again.
         assert!(price.interruptions <= self.kills, "{price:?} after {} kills", self.kills);
         let cuts = u64::from(self.kills + self.rests);
@@ -175,6 +197,28 @@ impl Controller<'_> {
         self.wait()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// How long ago it was started.
+    pub fn elapsed(&self) -> Duration {
+        self.running.elapsed()
+    }
+
+    /// An agent of it was killed, if one was there.
+    pub fn agent_died(&mut self, struck: bool) {
+        self.trial.agents_killed += u32::from(struck);
+    }
+
+    /// Uses up its disk for a while.
+    pub fn fill_disk(&mut self, what: Fill, broken: Duration) {
+        let disk = self.trial.stage.disk.as_ref().unwrap();
+        disk.fill(what);
+        std::thread::sleep(broken);
+        disk.empty();
+    }
+
     /// Asks it to rest and waits: one signal lets the step end, a second ends everything at once.
     pub fn rest(&mut self, name: &str, twice: bool) {
         self.trial.rests += 1;
@@ -187,13 +231,18 @@ impl Controller<'_> {
     }
 
     /// It has died of a signal by itself, or of ours.
-    pub fn died(self) {
+    pub fn died(&mut self) {
         self.trial.kills += 1;
         let left = processes::left(&self.trial.stage.root, &self.trial.orphans, GONE_WAIT_MAX);
         assert_eq!(left, [""; 0], "left behind by a controller that was killed");
     }
 
     pub fn kill(mut self, with: With) {
+        self.strike(with);
+    }
+
+    /// Kills it, and whoever dies together with it.
+    pub fn strike(&mut self, with: With) {
         let helpers = match with {
             With::Nobody => Vec::new(),
             With::Supervisors => processes::helpers(self.running.pid(), false),

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::section::{ConfigSection, is_variable};
 use crate::config::adapter::{AGENT_NAME_CHARS_MAX, AGENTS_MAX, reserved};
 use crate::config::text::SECONDS_MAX;
-use crate::config::{API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SkillPolicy};
+use crate::config::{
+    API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
+};
 use crate::step::Role;
 
 pub(super) fn read(top: &mut ConfigSection<'_>, role: Role) -> AgentConfig {
@@ -104,6 +106,7 @@ fn keys(s: &mut ConfigSection<'_>, role: Role, or: &AgentConfig) -> AgentConfig 
         disallowed_tools: s.words("disallowed_tools").unwrap_or(or.disallowed_tools),
         r#unsafe: s.flag("unsafe", or.r#unsafe),
         fs: s.flag("fs", or.fs),
+        session: session(s, role, or.session),
     };
     needs(s, &agent);
     useless(s, &agent);
@@ -160,9 +163,19 @@ fn other_kind(role: Role, first: &AgentConfig) -> AgentConfig {
         disallowed_tools: first.disallowed_tools.clone(),
         skill_policy: first.skill_policy,
         network: first.network,
+        session: first.session,
         system_prompt: first.system_prompt.clone(),
         ..defaults(role)
     }
+}
+
+/// Reads `session`, which only builders have: whoever judges is always asked in a new session.
+fn session(s: &mut ConfigSection<'_>, role: Role, or: SessionPolicy) -> SessionPolicy {
+    if s.has("session") && role != Role::Builder {
+        let role = role.word();
+        s.fault_of("session", format!("is for builders; a {role} always gets a new session"));
+    }
+    s.choice("session", &SessionPolicy::ALL, SessionPolicy::row, or)
 }
 
 fn skill_policy(s: &mut ConfigSection<'_>, or: SkillPolicy) -> SkillPolicy {

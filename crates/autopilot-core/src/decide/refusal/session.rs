@@ -1,6 +1,7 @@
 //! Why the session of an agent can't be continued.
 
 use crate::config::Mode;
+use crate::flow::builder_session::SessionFiles;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -18,6 +19,7 @@ pub struct SessionFacts {
     pub is_its_own: bool,
     /// `autopilot gc` has removed the files of the session.
     pub is_removed: bool,
+    pub files: SessionFiles,
     /// The questions and answers of the session are recorded, so an agent can be told of them.
     pub is_recorded: bool,
     /// The agent of the session, if the configuration of that time can be read.
@@ -30,6 +32,7 @@ pub enum SessionHindrance {
     AtWork,
     RunAtWork,
     Removed,
+    Gone,
     UnknownAgent,
     NotKept,
 }
@@ -45,6 +48,9 @@ pub fn session_hindrance(session: SessionFacts) -> Option<SessionHindrance> {
     }
     if session.is_its_own && session.is_removed {
         return Some(SessionHindrance::Removed);
+    }
+    if session.is_its_own && session.files == SessionFiles::Gone {
+        return Some(SessionHindrance::Gone);
     }
     let is_kept = match session.mode {
         None => return Some(SessionHindrance::UnknownAgent),
@@ -62,6 +68,7 @@ impl fmt::Display for SessionHindrance {
             SessionHindrance::AtWork => "at work",
             SessionHindrance::RunAtWork => "its run is in progress",
             SessionHindrance::Removed => "removed by `autopilot gc`",
+            SessionHindrance::Gone => "its files are gone",
             SessionHindrance::UnknownAgent => "its agent is unknown",
             SessionHindrance::NotKept => "its conversation was not kept",
         })
@@ -86,6 +93,7 @@ mod tests {
             is_in_run: false,
             is_its_own: true,
             is_removed: false,
+            files: SessionFiles::Kept,
             is_recorded: false,
             mode: Some(Mode::ClaudeCodeCli),
         };
@@ -97,6 +105,11 @@ mod tests {
         let removed = SessionFacts { is_removed: true, ..free };
         assert_eq!(why(removed).as_deref(), Some("removed by `autopilot gc`"));
         assert_eq!(why(SessionFacts { is_in_run: true, ..removed }), None);
+        let gone = SessionFacts { files: SessionFiles::Gone, ..free };
+        assert_eq!(why(gone).as_deref(), Some("its files are gone"));
+        assert_eq!(why(SessionFacts { is_in_run: true, ..gone }), None);
+        let elsewhere = SessionFacts { files: SessionFiles::Elsewhere, ..free };
+        assert_eq!(why(elsewhere), None);
         let unknown = SessionFacts { mode: None, ..free };
         assert_eq!(why(unknown).as_deref(), Some("its agent is unknown"));
         let script = SessionFacts { mode: Some(Mode::Script), ..free };

@@ -2,7 +2,7 @@
 
 use crate::job::until;
 use autopilot_agents::{AgentOutcome, Cause};
-use autopilot_core::event::{HoldWhy, Outcome};
+use autopilot_core::event::{HoldWhy, Outcome, SessionEnd};
 use autopilot_core::id::Time;
 use jiff::Zoned;
 
@@ -26,6 +26,33 @@ pub fn judged(ended: &AgentOutcome, is_money_gone: bool, now: &Zoned) -> Outcome
         AgentOutcome::Quota { until_unix: None, why } => match until::told(why, now) {
             Some(until) => Outcome::Quota { until },
             None => away(HoldWhy::Quota, why),
+        },
+    }
+}
+
+/// How a turn ended, as far as its session is concerned.
+pub fn session_end(ended: &AgentOutcome) -> SessionEnd {
+    match ended {
+        AgentOutcome::Success => SessionEnd::Answered,
+        AgentOutcome::Quota { .. }
+        | AgentOutcome::Auth { .. }
+        | AgentOutcome::Outage { .. }
+        | AgentOutcome::Interrupted => SessionEnd::Stopped,
+        AgentOutcome::Broke { cause, .. } => match cause {
+            Cause::Session => SessionEnd::Gone,
+            Cause::Context => SessionEnd::Full,
+            Cause::Refusal | Cause::Request => SessionEnd::Refused,
+            Cause::Model => SessionEnd::Stopped,
+            Cause::OutputLimit
+            | Cause::Turns
+            | Cause::Budget
+            | Cause::Schema
+            | Cause::Empty
+            | Cause::Startup
+            | Cause::Crash
+            | Cause::TimedOut
+            | Cause::Stuck
+            | Cause::Other => SessionEnd::Broke,
         },
     }
 }
@@ -66,6 +93,21 @@ mod tests {
         assert_eq!(told(spent(), false), Outcome::Broke { why: "all spent".into() });
         let crashed = AgentOutcome::broke(Cause::Crash, "exit code 1");
         assert_eq!(told(crashed, true), Outcome::Broke { why: "exit code 1".into() });
+    }
+
+    #[test]
+    fn a_session_is_given_up_only_for_what_is_wrong_with_it() {
+        let broke = |cause| session_end(&AgentOutcome::broke(cause, ""));
+        assert_eq!(session_end(&AgentOutcome::Success), SessionEnd::Answered);
+        let why = || "no".to_owned();
+        let quota = AgentOutcome::Quota { until_unix: None, why: why() };
+        for away in [quota, AgentOutcome::Auth { why: why() }, AgentOutcome::Interrupted] {
+            assert_eq!(session_end(&away), SessionEnd::Stopped, "{away:?}");
+        }
+        assert_eq!(broke(Cause::Session), SessionEnd::Gone);
+        assert_eq!(broke(Cause::Context), SessionEnd::Full);
+        assert_eq!(broke(Cause::Request), SessionEnd::Refused);
+        assert_eq!(broke(Cause::TimedOut), SessionEnd::Broke);
     }
 
     #[test]

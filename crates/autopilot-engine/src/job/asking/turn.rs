@@ -48,10 +48,19 @@ impl Job {
         &self,
         question: &Question<'_>,
     ) -> Result<AgentTurn, JobError> {
+        self.seen().session = None;
         let (ready, mut home, conversation) = self.prepare(question).await?;
         let starting = self.wait_to_start(ready.config.mode).await;
         let talk = Talk::new(self, &ready.exec, question.dir, conversation, starting);
-        let ran = self.talk(&talk, question, &ready, &mut home).await?;
+        let ran = match self.talk(&talk, question, &ready, &mut home).await {
+            Ok(ran) => ran,
+            Err(error) => {
+                // Whatever ended the process, the conversation is kept.
+                let session = self.seen().session.clone();
+                let _told_by_the_error = self.keep_session(&home, session.as_deref(), question.dir);
+                return Err(error);
+            }
+        };
         self.close(question, &ready, &home, talk, ran)
     }
 
@@ -91,12 +100,12 @@ impl Job {
     ) -> Result<(LaunchPlan, Box<dyn Conversation>), JobError> {
         let sandbox = if self.is_sandboxed()? { LaunchSandbox::Ours } else { LaunchSandbox::None };
         let clean = |said: &Exchange| Exchange {
-            prompt: self.clean(&said.prompt),
-            answer: self.clean(&said.answer),
+            prompt: self.clean_for_agent(&said.prompt),
+            answer: self.clean_for_agent(&said.answer),
         };
         let schema = question.schema.clone();
         let ask = LaunchRequest {
-            prompt: self.clean(&question.prompt),
+            prompt: self.clean_for_agent(&question.prompt),
             cwd: question.dir.to_owned(),
             model: config.model.clone(),
             effort: config.effort.clone(),
@@ -201,7 +210,10 @@ impl Job {
         let was_ended_in_time = !ran.exit.timed_out;
         ran.exit.timed_out |= talk.is_out_of_time();
         if let Some(played) = &ready.played {
-            self.repeat_change(played, question.dir)?;
+            // The recorded change is that of the whole attempt, however many turns it had.
+            if !std::mem::replace(&mut self.seen().is_change_repeated, true) {
+                self.repeat_change(played, question.dir)?;
+            }
             ran.exit = played.exit;
         }
         let ending = talk.finish(ran.exit);
@@ -209,7 +221,9 @@ impl Job {
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.exit.timed_out = false;
         }
-        ran.notes.extend(self.keep_session(home, ending.session.as_deref()));
+        let opened = self.seen().session.clone();
+        let session = ending.session.as_deref().or(opened.as_deref());
+        ran.notes.extend(self.keep_session(home, session, question.dir));
         let Prepared { exec, config, log, .. } = ready;
         self.describe_exec(exec, config, log, question.session.as_deref(), Some((&ending, &ran)))?;
         Ok(AgentTurn { ending, ran, log: log.clone() })

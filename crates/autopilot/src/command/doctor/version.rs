@@ -2,6 +2,7 @@
 
 use crate::exit::{CommandFailure, OrFailed};
 use autopilot_host::exec::{self, Launch};
+use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
 use camino::Utf8Path;
 use std::time::Duration;
 
@@ -22,12 +23,21 @@ pub fn of(program: &Utf8Path) -> Result<String, CommandFailure> {
     if version.is_empty() { Err(CommandFailure::failed("it prints nothing")) } else { Ok(version) }
 }
 
+/// A sandbox that lets nothing be written: some agents make folders in the user's home when they
+/// are asked for their version.
+fn read_only() -> SandboxPlan {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let chosen = sandbox::probe(&path).choose(HostSandboxMode::Auto, &[]);
+    chosen.map_or(SandboxPlan::Off, |chosen| chosen.plan)
+}
+
 async fn ask(program: &Utf8Path) -> Result<String, CommandFailure> {
     let mut launch = Launch::new(program.as_str(), "/");
     launch.args = vec!["--version".into()];
     launch.env =
         PASSED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect();
     launch.grace = Duration::from_secs(1);
+    launch.sandbox = read_only();
     let (control, child) = exec::spawn(launch).await.map_err(CommandFailure::failed)?;
     let exit = match tokio::time::timeout(ANSWER_TIME_MAX, child.wait()).await {
         Ok(exit) => exit,

@@ -171,7 +171,7 @@ fn refused(why: SessionHindrance, told: &KnownRun, session: &Session) -> Command
                 execs_of(run)
             ))
         }
-        SessionHindrance::UnknownAgent | SessionHindrance::NotKept => {
+        SessionHindrance::Gone | SessionHindrance::UnknownAgent | SessionHindrance::NotKept => {
             CommandFailure::failed(format!("session `{id}` can't be continued: {why}"))
                 .hint("`autopilot sessions` lists the sessions that can be continued")
         }

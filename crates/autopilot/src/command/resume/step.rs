@@ -138,6 +138,7 @@ fn why_it_stands(shown: &Shown) -> Option<&str> {
         Outcome::Skipped { why } => Some(why),
         Outcome::Passed
         | Outcome::Failed { .. }
+        | Outcome::Misconfigured { .. }
         | Outcome::Broke { .. }
         | Outcome::Lost
         | Outcome::Quota { .. }
@@ -178,6 +179,9 @@ fn account(
             Some(why) => TurnEnd::Stands(why.to_owned()),
             None => TurnEnd::Well,
         },
+        Status::Settled(TaskEnd::Closed) if let Some(why) = &task.talk.failed_turn => {
+            TurnEnd::Stands(why.clone())
+        }
         Status::Settled(TaskEnd::Failed { why }) => TurnEnd::Failed(why.to_string()),
         Status::Settled(TaskEnd::Skipped { .. }) => TurnEnd::Skipped,
         Status::Settled(TaskEnd::Closed)
@@ -204,7 +208,19 @@ fn account(
             Err(CommandFailure::failed(format!("step `{name}` failed: {why}")).hint(otherwise))
         }
         TurnEnd::Stands(why) => {
-            Err(CommandFailure::failed(format!("step `{name}`: {why}")).hint(otherwise))
+            let halt = state.run.halt.as_ref().map(|halt| &halt.why);
+            let message = format!("step `{name}`: {why}");
+            match halt {
+                Some(HaltWhy::Continued) | None => {
+                    Err(CommandFailure::failed(message).hint(otherwise))
+                }
+                // The run itself can't go on before something is done about it.
+                Some(_) => {
+                    let hint =
+                        format!("continue the run with {}", view::money::continue_command(state));
+                    Err(CommandFailure::new(ExitKind::Paused, message).hint(hint))
+                }
+            }
         }
         TurnEnd::Rests(why) => {
             let message = format!("step `{name}` is not over: {why}");

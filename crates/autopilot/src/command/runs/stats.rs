@@ -32,10 +32,11 @@ fn text(stats: &RunStats) -> String {
     let mut text = format!("{}{since}: {}\n", view::count(count, "run"), counted(&stats.runs));
     text.push_str(&format!("{}: {}\n", view::count(tasks, "task"), counted(&stats.tasks)));
     text.push_str(&format!(
-        "{} in all, {}, {}, {} waited for quota\n\n",
+        "{} in all, {}, {}, {} continued, {} waited for quota\n\n",
         stats.cost,
         view::count(stats.broken, "broken attempt"),
         view::count(stats.lost, "interruption"),
+        view::count(stats.continued, "session"),
         view::duration(stats.waited_ms)
     ));
     let money = |micros: u64| Micros(micros).to_string();
