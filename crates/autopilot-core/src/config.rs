@@ -382,6 +382,12 @@ pub struct Budget {
 pub struct SandboxConfig {
     pub mode: SandboxMode,
     pub write: Vec<String>,
+    /// Sockets of other programs that agents and commands may connect to.
+    #[serde(default)]
+    pub sockets: Vec<String>,
+    /// The network of the commands that prove a change. Agents need theirs.
+    #[serde(default)]
+    pub network: SandboxNetwork,
 }
 
 rows! {
@@ -392,6 +398,17 @@ SandboxMode -> &'static str {
     Auto: "auto",
     Landlock: "landlock",
     Bwrap: "bwrap",
+    Off: "off",
+}}
+
+rows! {
+/// The network that a sandbox gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+SandboxNetwork -> &'static str {
+    #[default]
+    Open: "open",
+    /// Only a loopback interface of its own.
     Off: "off",
 }}
 

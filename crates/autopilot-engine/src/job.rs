@@ -46,6 +46,7 @@ pub use billing::Billing;
 pub use error::JobError;
 pub(crate) use home::put_back_left;
 pub(crate) use left_session::{keep_left, session_files_of};
+pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub use workshop::Workshop;

@@ -38,6 +38,7 @@ use autopilot_core::state::State;
 use autopilot_host::git::{Hub, UserRepo};
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::RedactError;
+use autopilot_host::sandbox::SandboxError;
 use autopilot_journal::{Journal, SqliteJournal};
 use camino::Utf8PathBuf;
 use choice::ChosenRun;
@@ -84,6 +85,8 @@ pub enum RunProcessError {
     Loop(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Redaction(#[from] RedactError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }
 
 /// Facts about the machine that the caller passes to every job.
@@ -217,7 +220,7 @@ pub fn open(
     let known = store::records(&journal, &run).map_err(WorkspaceError::from)?;
     let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
     let journal = Box::new(journal);
-    let ground = JobGround::new(place.clone(), config, workshop, machine, player)?;
+    let ground = JobGround::new(place.clone(), config, workshop, machine, player, notice)?;
     let parts = ShellParts { place, run, epoch, state, journal, feed, known };
     Ok(OpenRun { parts, ground, branch, first, texts, lock })
 }

@@ -17,3 +17,9 @@ pub(crate) use build::{build, seal_processes};
 pub(crate) use capability::drop_all;
 pub(crate) use seccomp::CallFilters;
 pub(crate) use view::both_ways;
+
+/// Returns variables that programs need to cope with a jail. Nobody in it can give a file to another
+/// user, and `tar` tries to when it is root.
+pub fn variables() -> &'static [(&'static str, &'static str)] {
+    if nix::unistd::geteuid().is_root() { &[("TAR_OPTIONS", "--no-same-owner")] } else { &[] }
+}

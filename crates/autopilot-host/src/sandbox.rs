@@ -1,7 +1,8 @@
 //! The sandbox of agents and commands: they read everything and write only where allowed.
 //!
-//! Landlock needs no privilege and no other program; bubblewrap adds a PID namespace. A sandbox
-//! that was asked for by name and cannot start is an error, never a silent run without it.
+//! The jail (see [`crate::jail`]) needs no privilege and no other program; bubblewrap is a sandbox of
+//! its own. One that was asked for by name and cannot start is an error, never a silent run without
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
@@ -14,7 +15,7 @@ use landlock::{
 use serde::{Deserialize, Serialize};
 
 use crate::exec::{self, Supervisor};
-use crate::jail::{JailPlan, NamespaceProbe};
+use crate::jail::{JailNetwork, JailPlan, NamespaceProbe};
 
 /// The newest interface whose rights we name; older kernels enforce the part they know.
 const ABI_KNOWN: ABI = ABI::V6;
@@ -92,6 +93,9 @@ pub enum SandboxError {
     /// No bubblewrap was found that can start a program.
     #[error("sandbox mode `bwrap` is configured, but no working `bwrap` was found on PATH")]
     NoBwrap,
+    /// Only namespaces can take the network away.
+    #[error("`sandbox.network: off` is configured, but {why}")]
+    NoNetwork { why: String },
     /// The kernel refused the rules.
     #[error("cannot prepare the Landlock sandbox")]
     Rules { source: landlock::RulesetError },
@@ -124,27 +128,38 @@ impl Probe {
     pub fn sentence(&self) -> String {
         let landlock = match self.landlock_abi {
             Some(abi) if self.scopes_signals() => format!("Landlock (interface {abi})"),
-            Some(abi) => format!("Landlock (interface {abi}, too old to keep signals inside)"),
+            Some(abi) => {
+                format!("Landlock (interface {abi}, too old to keep signals and sockets inside)")
+            }
             None => String::from("no Landlock in this kernel"),
+        };
+        let jail = match (&self.namespaces, self.landlock_abi) {
+            (NamespaceProbe::Given, Some(_)) => " and namespaces",
+            (NamespaceProbe::Refused { .. }, _) | (_, None) => "",
         };
         let bwrap = match &self.bwrap {
             Some(program) => format!("bubblewrap at `{}`", program.display()),
             None => String::from("no working bubblewrap on PATH"),
         };
-        format!("{landlock}; {bwrap}")
+        format!("{landlock}{jail}; {bwrap}")
     }
 
-    /// Returns what an agent under Landlock can still do to files it may not write: the kernel has
-    /// no rule for it, and a filter of system calls can't tell whose file it is.
+    /// Returns what the jail does not keep where the kernel refuses namespaces: for all this it has
+    /// no other rule.
     pub fn gap(&self) -> Option<String> {
         self.landlock_abi?;
-        let other = match &self.bwrap {
-            Some(_) => "`sandbox: { mode: bwrap }` protects those too",
-            None => "bubblewrap would protect those too",
-        };
-        Some(format!(
-            "Landlock protects contents and names of files, not their mode, owner and times: {other}"
-        ))
+        match &self.namespaces {
+            NamespaceProbe::Given => None,
+            NamespaceProbe::Refused { why } => Some(format!(
+                "This machine refuses namespaces ({why}), so agents and commands can still change \
+                 mode, owner, times and attributes of your files, connect to path sockets of other \
+                 programs (Docker, D-Bus), write to your terminals, and see all processes and \
+                 everybody's temporary files; worktrees are not hidden from each other, and \
+                 `sandbox.sockets` has nothing to restrict. Allow unprivileged user namespaces \
+                 (`sysctl kernel.unprivileged_userns_clone=1`, or \
+                 `kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu) to close this"
+            )),
+        }
     }
 
     /// Chooses a plan. Writable paths that do not exist are left out, since no rule can name them.
@@ -156,6 +171,7 @@ impl Probe {
     ) -> Result<SandboxChoice, SandboxError> {
         jail.write.retain(|path| path.exists());
         jail.namespaces = self.namespaces == NamespaceProbe::Given;
+        let network = jail.network;
         let landlock = self.landlock_abi.is_some();
         let plan = match (mode, &self.bwrap) {
             (HostSandboxMode::Off, _) => SandboxPlan::Off,
@@ -169,6 +185,19 @@ impl Probe {
             (HostSandboxMode::Bwrap, None) => return Err(SandboxError::NoBwrap),
             (HostSandboxMode::Auto, None) => SandboxPlan::Off,
         };
+        if network == JailNetwork::Off {
+            match (&plan, &self.namespaces) {
+                (SandboxPlan::Jail(_), NamespaceProbe::Given) => {}
+                (SandboxPlan::Jail(_), NamespaceProbe::Refused { why }) => {
+                    let why = format!("this machine refuses the namespaces it needs: {why}");
+                    return Err(SandboxError::NoNetwork { why });
+                }
+                (SandboxPlan::Off | SandboxPlan::Bwrap { .. }, _) => {
+                    let why = String::from("only the sandbox modes `auto` and `landlock` have it");
+                    return Err(SandboxError::NoNetwork { why });
+                }
+            }
+        }
         let notice = (mode == HostSandboxMode::Auto && plan == SandboxPlan::Off)
             .then(|| format!("agents run without a sandbox: {}", self.sentence()));
         Ok(SandboxChoice { plan, notice })
@@ -315,16 +344,37 @@ mod tests {
     fn an_old_kernel_is_told_apart() {
         let old = Probe { landlock_abi: Some(3), ..NOTHING };
         assert!(!old.scopes_signals());
-        assert!(old.sentence().contains("too old to keep signals inside"));
+        assert!(old.sentence().contains("too old to keep signals"));
     }
 
     #[test]
-    fn what_landlock_leaves_open_is_told_with_what_closes_it() {
+    fn what_is_not_kept_without_namespaces_is_told_with_the_reason() {
         assert_eq!(NOTHING.gap(), None);
-        let bwrap = Some(PathBuf::from("/usr/bin/bwrap"));
-        assert_eq!(Probe { bwrap: bwrap.clone(), ..NOTHING }.gap(), None);
-        let told = Probe { landlock_abi: Some(6), bwrap, ..NOTHING }.gap().unwrap();
-        assert!(told.contains("mode, owner and times") && told.contains("mode: bwrap"), "{told}");
+        let whole = Probe { landlock_abi: Some(6), ..NOTHING };
+        assert_eq!(whole.gap(), None);
+        assert!(whole.sentence().starts_with("Landlock (interface 6) and namespaces;"));
+        let namespaces = NamespaceProbe::Refused { why: String::from("EPERM") };
+        let told = Probe { namespaces, ..whole }.gap().unwrap();
+        for part in ["(EPERM)", "mode, owner, times", "Docker", "terminals", "userns"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_taken_away_is_an_error() {
+        let off = JailPlan { network: JailNetwork::Off, ..JailPlan::default() };
+        let whole = Probe { landlock_abi: Some(6), ..NOTHING };
+        assert!(whole.choose(HostSandboxMode::Auto, off.clone()).is_ok());
+        let namespaces = NamespaceProbe::Refused { why: String::from("EPERM") };
+        let fallback = Probe { namespaces, ..whole.clone() };
+        for (probe, mode) in [
+            (&fallback, HostSandboxMode::Auto),
+            (&whole, HostSandboxMode::Off),
+            (&NOTHING, HostSandboxMode::Auto),
+        ] {
+            let refused = probe.choose(mode, off.clone());
+            assert!(matches!(refused, Err(SandboxError::NoNetwork { .. })), "{refused:?}");
+        }
     }
 
     #[test]

@@ -230,7 +230,9 @@ impl From<RunProcessError> for CommandFailure {
                      `autopilot run tasks/<task>.md` starts another"
                 ),
             ),
-            RunProcessError::PinnedConfig(_) | RunProcessError::Redaction(_) => {
+            RunProcessError::PinnedConfig(_)
+            | RunProcessError::Redaction(_)
+            | RunProcessError::Sandbox(_) => {
                 return CommandFailure::config(error);
             }
             RunProcessError::Flag { .. }

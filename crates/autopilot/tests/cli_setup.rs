@@ -195,7 +195,7 @@ fn doctor_names_what_is_missing_and_how_to_get_it() {
     assert_eq!(of("configuration")["level"], "missing");
     assert!(of("configuration")["text"].as_str().unwrap().contains("autopilot init"));
     let sandbox = of("sandbox")["text"].as_str().unwrap().to_owned();
-    assert!(sandbox.contains("not their mode, owner and times"), "{sandbox}");
+    assert!(sandbox.contains("Landlock") && sandbox.contains("and namespaces"), "{sandbox}");
 }
 
 #[test]

@@ -181,7 +181,8 @@ struct Gate(tempfile::TempDir);
 
 impl Gate {
     fn new() -> Gate {
-        Gate(tempfile::tempdir().unwrap())
+        // Not in `/tmp`, where an agent sees its own files only.
+        Gate(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
 
     fn then(&self, command: &str) -> String {

@@ -20,7 +20,7 @@ use super::{
     Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, GenerateCases, GitConfig,
     GithubConfig, HumanGate, Integration, KeepWorktrees, Logging, Notify, Orchestrator, Phases,
     PlanConfig, Price, ProofGate, Repo, Role, Rounds, Safety, SandboxConfig, SandboxMode,
-    UatConfig, Worktrees, secret, text, yaml,
+    SandboxNetwork, UatConfig, Worktrees, secret, text, yaml,
 };
 pub(super) use agent::{able, of_kind};
 use section::{ConfigFindings, ConfigSection};
@@ -77,6 +77,13 @@ fn config(mut top: ConfigSection<'_>) -> Config {
         sandbox: top.inner("sandbox", |s| SandboxConfig {
             mode: s.choice("mode", &SandboxMode::ALL, SandboxMode::row, SandboxMode::Auto),
             write: s.outside_paths("write"),
+            sockets: s.absolute_paths("sockets"),
+            network: s.choice(
+                "network",
+                &SandboxNetwork::ALL,
+                SandboxNetwork::row,
+                SandboxNetwork::Open,
+            ),
         }),
         worktrees: top.inner("worktrees", |s| Worktrees {
             keep: s.choice("keep", &KeepWorktrees::ALL, KeepWorktrees::row, KeepWorktrees::Auto),

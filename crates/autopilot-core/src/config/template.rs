@@ -177,6 +177,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 # sandbox:
 #   mode: auto                   # auto | landlock | bwrap | off
 #   write: []                    # more writable paths, as in [/dev/shm]
+#   sockets: []                  # sockets of other programs to let through, as in [/run/docker.sock]
+#   network: open                # off: the commands that prove a change see only their own loopback
 "#;
 
 const TAIL: &str = r#"

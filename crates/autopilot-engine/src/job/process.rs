@@ -1,16 +1,16 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
 use super::workshop::For;
-use super::{Job, JobError};
+use super::{Context, Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
 use autopilot_agents::{ExitFacts, OutputStream};
-use autopilot_core::config::SandboxMode;
+use autopilot_core::config::{SandboxMode, SandboxNetwork};
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
-use autopilot_host::jail::JailPlan;
+use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
 use autopilot_host::output::{self, OutputSource, tail};
-use autopilot_host::sandbox;
+use autopilot_host::sandbox::{self, SandboxChoice, SandboxError};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
@@ -156,13 +156,13 @@ impl Job {
                 env.insert(name.to_owned(), cache.to_string());
                 write.push(cache);
             }
+            for (name, value) in jail::variables() {
+                env.entry((*name).to_owned()).or_insert((*value).to_owned());
+            }
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
-        let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let (hide, show) = self.hidden(program.purpose);
-        let jail = JailPlan { write, hide, show, tmp, ..JailPlan::default() };
-        let choice = self.context.sandbox.choose(mode, jail)?;
+        let choice = self.context.sandbox_for(self.jail(program.purpose, write, tmp))?;
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -188,8 +188,7 @@ impl Job {
 
     /// Returns whether programs will run in Autopilot's sandbox.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
-        let mode = sandbox_mode(self.context.config.sandbox.mode);
-        let choice = self.context.sandbox.choose(mode, JailPlan::default())?;
+        let choice = self.context.sandbox_for(JailPlan::default())?;
         Ok(choice.plan != sandbox::SandboxPlan::Off)
     }
 
@@ -198,7 +197,23 @@ impl Job {
     }
 }
 
-fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
+impl Context {
+    /// The sandbox that the configuration asks for, with this jail where it is one.
+    pub fn sandbox_for(&self, jail: JailPlan) -> Result<SandboxChoice, SandboxError> {
+        self.sandbox.choose(sandbox_mode(self.config.sandbox.mode), jail)
+    }
+}
+
+/// The network of a jail that the configuration asks for.
+pub fn jail_network(network: SandboxNetwork) -> JailNetwork {
+    match network {
+        SandboxNetwork::Open => JailNetwork::Open,
+        SandboxNetwork::Off => JailNetwork::Off,
+    }
+}
+
+/// The sandbox that the configuration asks for.
+pub fn sandbox_mode(mode: SandboxMode) -> sandbox::HostSandboxMode {
     match mode {
         SandboxMode::Auto => sandbox::HostSandboxMode::Auto,
         SandboxMode::Landlock => sandbox::HostSandboxMode::Landlock,

@@ -1,11 +1,13 @@
 //! The directories that a program may write besides its worktree: temporary files, home and package
 //! caches. Agents and gates share none of them, and a gate finds nothing of the gate before.
 
+use super::process::jail_network;
 use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{GateRoom, kept_from_gates, user_home};
 use autopilot_core::step::CacheUse;
 use autopilot_host::agent_home::HomePlan;
+use autopilot_host::jail::{JailNetwork, JailPlan};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
@@ -39,19 +41,30 @@ impl Job {
         Ok(room)
     }
 
-    /// What programs of this purpose must not read, and what below it they need: the state
-    /// directories, in which agents and gates have their places side by side.
-    pub(super) fn hidden(&self, purpose: For) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let place = &self.context.place;
+    /// The jail of programs of this purpose. They must not read the state directories, in which
+    /// agents and gates have their places side by side, but for what they need in them.
+    pub(super) fn jail(&self, purpose: For, write: Vec<PathBuf>, tmp: Option<PathBuf>) -> JailPlan {
+        let (place, config) = (&self.context.place, &self.context.config.sandbox);
         let mut hide = place.all_states();
         if purpose == For::Proof {
             hide.push(place.views());
             hide.extend(kept_from_gates(&self.context.variables));
         }
         // A worktree borrows the objects of our repository; an agent reads the schema of its answer.
-        let show = [place.state.join("hub.git/objects"), place.state.join("schemas")];
-        let paths = |paths: Vec<Utf8PathBuf>| paths.into_iter().map(Into::into).collect();
-        (paths(hide), paths(show.to_vec()))
+        let needed = [place.state.join("hub.git/objects"), place.state.join("schemas")];
+        let show = needed.into_iter().chain([place.root.clone(), self.context.own.clone()]);
+        JailPlan {
+            write,
+            hide: hide.into_iter().map(Into::into).collect(),
+            show: show.map(Into::into).collect(),
+            sockets: config.sockets.iter().map(PathBuf::from).collect(),
+            network: match purpose {
+                For::Agent => JailNetwork::Open,
+                For::Proof => jail_network(config.network),
+            },
+            tmp,
+            ..JailPlan::default()
+        }
     }
 
     /// Gives a gate a fresh home, temporary directory and caches, whatever the gate before left in

@@ -1,7 +1,7 @@
 //! The parts of a job's context that are known before there is a loop.
 
 use super::{Machine, RunProcessError};
-use crate::job::{Context, Workshop};
+use crate::job::{Context, Workshop, jail_network, sandbox_mode};
 use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::redaction::KnownSecrets;
@@ -12,7 +12,8 @@ use crate::workspace;
 use autopilot_core::config::Config;
 use autopilot_host::exec::{self, Supervisor};
 use autopilot_host::git::Border;
-use autopilot_host::sandbox;
+use autopilot_host::jail::JailPlan;
+use autopilot_host::sandbox::{self, Probe, SandboxPlan};
 use std::sync::{Arc, Mutex};
 
 /// Everything the jobs of a run need besides the loop, which completes it to a context.
@@ -23,13 +24,14 @@ pub struct JobGround {
 }
 
 impl JobGround {
-    /// Reads the secrets, opens the journal and finds the sandbox.
+    /// Reads the secrets, opens the journal and finds the sandbox; `notice` tells a person about it.
     pub fn new(
         place: StatePaths,
         config: Config,
         workshop: Workshop,
         machine: Machine,
         player: Option<Arc<Player>>,
+        notice: &mut dyn FnMut(&str),
     ) -> Result<JobGround, RunProcessError> {
         let Machine { variables, own, .. } = machine;
         let secrets = KnownSecrets::new(&place, &config, &variables).with_remotes(&workshop.repo);
@@ -44,6 +46,7 @@ impl JobGround {
             args: vec![exec::ARGUMENT.into()],
         };
         let sandbox = sandbox::probe(path.as_ref(), &supervisor);
+        tell_sandbox(&sandbox, &config, notice)?;
         let context = Box::new(move |texts, signals| Context {
             place,
             config,
@@ -68,4 +71,32 @@ impl JobGround {
     pub fn context(self, texts: Texts, signals: Teller) -> Context {
         (self.context)(texts, signals)
     }
+}
+
+/// Refuses a run whose sandbox can't be had, and tells a person what the sandbox does not keep.
+fn tell_sandbox(
+    probe: &Probe,
+    config: &Config,
+    notice: &mut dyn FnMut(&str),
+) -> Result<(), RunProcessError> {
+    let network = jail_network(config.sandbox.network);
+    let jail = JailPlan { network, ..JailPlan::default() };
+    let choice = probe.choose(sandbox_mode(config.sandbox.mode), jail)?;
+    if let Some(text) = &choice.notice {
+        notice(text);
+    }
+    if !matches!(choice.plan, SandboxPlan::Jail(_)) {
+        return Ok(());
+    }
+    if probe.gap().is_some() {
+        notice(
+            "the sandbox works without namespaces here; `autopilot doctor` says what it can't keep",
+        );
+    }
+    for socket in &config.sandbox.sockets {
+        notice(&format!(
+            "the sandbox lets agents and commands through to `{socket}`, and to all that it can do"
+        ));
+    }
+    Ok(())
 }

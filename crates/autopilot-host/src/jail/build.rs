@@ -186,9 +186,9 @@ fn services(at: PathBuf, named: &[PathBuf]) -> Result<Mask, JailError> {
     let mut kept = named.to_vec();
     // Its directory, because the file is replaced when the network changes.
     let names = Path::new("/etc/resolv.conf").canonicalize().ok();
-    kept.extend(names.and_then(|file| match file.parent() {
-        Some(dir) if dir != at => Some(dir.to_path_buf()),
-        Some(_) | None => Some(file),
+    kept.extend(names.map(|file| match file.parent() {
+        Some(dir) if dir != at => dir.to_path_buf(),
+        Some(_) | None => file,
     }));
     let mut links = Vec::new();
     for entry in fs::read_dir(&at).into_iter().flatten().flatten() {

@@ -75,6 +75,10 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     findings.extend(warnings.into_iter().map(warn));
     findings.push(separation::look(config.sandbox.mode));
     findings.extend(unkept(&config));
+    findings.extend(config.sandbox.sockets.iter().map(|socket| {
+        let text = format!("lets agents and commands through to `{socket}`, and to all it can do");
+        DoctorFinding::warning("sandbox", text)
+    }));
     findings.extend(agents(&config, place));
     findings.extend(programs::of(&config, &place.root));
     findings

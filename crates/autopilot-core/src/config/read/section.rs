@@ -284,6 +284,17 @@ impl<'a> ConfigSection<'a> {
         self.checked_words(key, fault).unwrap_or_default()
     }
 
+    /// Reads paths that are the same wherever they are read from.
+    pub(super) fn absolute_paths(&mut self, key: &'static str) -> Vec<String> {
+        let name = self.full(key);
+        let fault = |path: &str| {
+            let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+            (!is_plain)
+                .then(|| format!("`{name}`: write `{path}` as an absolute path, without `..`"))
+        };
+        self.checked_words(key, fault).unwrap_or_default()
+    }
+
     pub(super) fn flag(&mut self, key: &'static str, or: bool) -> bool {
         self.value(key, "`true` or `false`", |text| text.parse().ok()).unwrap_or(or)
     }

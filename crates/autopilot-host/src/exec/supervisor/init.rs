@@ -132,14 +132,17 @@ impl JailInit {
         std::iter::from_fn(next).map(|(report, _)| report).collect()
     }
 
-    /// Waits for the end of the program and returns whether it exited with code 0.
+    /// Waits for the end of the program and of the init, and returns whether the program exited
+    /// with code 0.
     pub fn await_success(&self) -> bool {
+        let mut succeeded = false;
         while let Ok(Some((report, _))) = self.receive(MsgFlags::empty()) {
             if let InitReport::Exited { code, .. } = report {
-                return code == Some(0);
+                succeeded = code == Some(0);
             }
         }
-        false
+        self.kill();
+        succeeded
     }
 
     /// Passes a signal to the init, which passes it on.
@@ -154,10 +157,15 @@ impl JailInit {
     }
 
     fn end(&self, failure: LaunchFailure) -> LaunchFailure {
+        self.kill();
+        failure
+    }
+
+    /// Ends the init and all below it, and waits for it.
+    fn kill(&self) {
         self.signal(Signal::SIGKILL);
         // SAFETY: the status may be null by contract of the call.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
-        failure
     }
 
     /// Returns the next report and the number of its sender; `None` when the init is gone.
@@ -171,10 +179,12 @@ impl JailInit {
                 Err(Errno::EINTR) => continue,
                 message => message?,
             };
-            let sender = message.cmsgs()?.find_map(|part| match part {
-                ControlMessageOwned::ScmCredentials(sender) => Some(sender.pid()),
-                _ => None,
-            });
+            let mut sender = None;
+            for part in message.cmsgs()? {
+                if let ControlMessageOwned::ScmCredentials(found) = part {
+                    sender = Some(found.pid());
+                }
+            }
             break (message.bytes, sender);
         };
         if count == 0 {

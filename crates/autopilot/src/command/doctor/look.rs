@@ -52,8 +52,10 @@ pub fn sandbox() -> DoctorFinding {
         );
         return DoctorFinding::warning("sandbox", text);
     }
-    let told: Vec<String> = [probe.sentence()].into_iter().chain(probe.gap()).collect();
-    DoctorFinding::ok("sandbox", told.join(". "))
+    match probe.gap() {
+        Some(gap) => DoctorFinding::warning("sandbox", format!("{}. {gap}", probe.sentence())),
+        None => DoctorFinding::ok("sandbox", probe.sentence()),
+    }
 }
 
 /// Checks disk, file descriptors and memory; `beside` is on the repository's disk.

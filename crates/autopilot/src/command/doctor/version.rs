@@ -1,7 +1,8 @@
 //! The version of an agent's program, asked for under supervision and with a deadline.
 
 use crate::exit::{CommandFailure, OrFailed};
-use autopilot_host::exec::{self, Launch};
+use autopilot_host::exec::{self, Launch, Supervisor};
+use autopilot_host::jail::JailPlan;
 use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
 use camino::Utf8Path;
 use std::time::Duration;
@@ -27,7 +28,8 @@ pub fn of(program: &Utf8Path) -> Result<String, CommandFailure> {
 /// are asked for their version.
 fn read_only() -> SandboxPlan {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let chosen = sandbox::probe(&path).choose(HostSandboxMode::Auto, &[]);
+    let probe = sandbox::probe(&path, &Supervisor::default());
+    let chosen = probe.choose(HostSandboxMode::Auto, JailPlan::default());
     chosen.map_or(SandboxPlan::Off, |chosen| chosen.plan)
 }
 
