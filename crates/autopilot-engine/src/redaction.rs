@@ -164,18 +164,26 @@ impl KnownSecrets {
     }
 
     /// Adds the secrets of a settings file of the user's home, such as `.npmrc`, `.netrc`,
-    /// `.yarnrc.yml` or a TOML or JSON file.
+    /// `.yarnrc.yml` or a TOML or JSON file: passwords in addresses, and what stands beside a name
+    /// that is one of a secret. Other values are settings, the user's address in every commit among
+    /// them.
     fn add_of_settings(&mut self, path: &str, text: &str) {
-        self.add_of_file(path, text);
+        const SEPARATORS: [char; 7] = [' ', '\t', '"', '\'', ',', '=', ';'];
         for line in text.lines() {
-            let words = || line.split([' ', '\t', '"', '\'', ',']).filter(|word| !word.is_empty());
-            words().for_each(|word| self.add_of_url(path, word));
-            // `password hunter22` in `.netrc`, `npmAuthToken: x` in YAML, `"auth": "x"` in JSON.
-            let plain: Vec<&str> = words().filter(|word| ![":", "="].contains(word)).collect();
-            for pair in plain.windows(2) {
-                let (name, value) = (pair[0].trim_matches([':', '=']), pair[1]);
-                if redact::is_secret_name(name) && redact::is_secret_value(name, value) {
-                    self.add(&format!("{name} in {path}"), value);
+            let words: Vec<&str> =
+                line.split(SEPARATORS).filter(|word| !["", ":"].contains(word)).collect();
+            words.iter().for_each(|word| self.add_of_url(path, word));
+            // `_authToken=x` in `.npmrc`, `password x` in `.netrc`, `npmAuthToken: x` in YAML.
+            for pair in words.windows(2) {
+                let name = pair[0].trim_end_matches(':').rsplit(['/', ':']).next().unwrap_or("");
+                let is_path = pair[1].starts_with(['/', '.', '~']);
+                let is_public = name.eq_ignore_ascii_case("signingkey");
+                if redact::is_secret_name(name)
+                    && pair[1].len() >= redact::SECRET_BYTES_MIN
+                    && !is_path
+                    && !is_public
+                {
+                    self.add(&format!("{name} in {path}"), pair[1]);
                 }
             }
         }
@@ -314,7 +322,9 @@ mod tests {
         for (text, secret) in files {
             assert!(of_settings(text).iter().any(|found| found == secret), "{text}");
         }
-        let plain = "[user]\n  name = Ada\n  email = ada@example.com\n[core]\n  editor = vim\n";
+        let plain = "[user]\n  name = Ada Lovelace\n  email = 12345+ada-lovelace@users.example.com\n\
+            signingkey = 0123456789ABCDEF\n[core]\n  sshCommand = ssh -i ~/.ssh/id_ed25519\n\
+            registry=https://registry.example/npm/abcdef0123456789/\n";
         assert_eq!(of_settings(plain), [""; 0]);
     }
 }
