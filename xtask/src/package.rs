@@ -14,6 +14,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("git", "git"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
     ("ps", "procps"),
     ("python3", "python3"),
     ("setsid", "util-linux"),

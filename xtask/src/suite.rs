@@ -18,15 +18,19 @@ use crate::workspace::{cargo, find_program};
 
 /// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
 /// gigabytes of output, ten thousand tasks, waits for a quota, a compiled copy of the sources, hostile
-/// process trees that each have the machine to themselves, and real agents.
+/// process trees that each have the machine to themselves, attempts on the jail that need root, and
+/// real agents.
 const SLOW: &[&str] = &[
     "agents_acp",
     "agents_claude",
     "agents_codex",
+    "attempts",
     "contributing",
     "flood",
     "goal_real",
     "hostile",
+    "disk_fault",
+    "git_fault",
     "machine_fault",
     "plan_scale",
     "quota",

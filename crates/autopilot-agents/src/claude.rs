@@ -10,6 +10,7 @@ mod permission;
 mod result;
 
 pub(crate) use decode::ClaudeConversation;
+pub(crate) use result::tokens_of;
 
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{

@@ -4,7 +4,7 @@
 
 mod decode;
 
-pub(crate) use decode::CodexConversation;
+pub(crate) use decode::{CodexConversation, thread_total};
 
 use camino::Utf8PathBuf;
 

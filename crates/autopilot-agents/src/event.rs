@@ -103,12 +103,30 @@ pub enum Scope {
 
 /// A report of tokens and cost. Vendors disagree on which figures are cumulative, even within one
 /// report, so each has its scope.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentUsage {
     pub tokens: TokenCount,
     pub tokens_scope: Scope,
     pub cost_usd: Option<f64>,
     pub cost_scope: Scope,
+    /// The tokens of models whose price the agent does not know; `cost_usd` is without their cost.
+    /// They have the scope of the cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpriced: Vec<ModelTokens>,
+    /// Whether the tokens are those of some calls of the model only, so that they can't be priced.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_partial: bool,
+}
+
+/// The tokens of one model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelTokens {
+    pub model: String,
+    pub tokens: TokenCount,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The tokens and the cost of one launch.
@@ -121,7 +139,14 @@ pub struct AgentBill {
 impl AgentUsage {
     /// A report in which both figures have the same scope.
     pub fn new(scope: Scope, tokens: TokenCount, cost_usd: Option<f64>) -> AgentUsage {
-        AgentUsage { tokens, tokens_scope: scope, cost_usd, cost_scope: scope }
+        AgentUsage {
+            tokens,
+            tokens_scope: scope,
+            cost_usd,
+            cost_scope: scope,
+            unpriced: Vec::new(),
+            is_partial: false,
+        }
     }
 
     /// Returns the part of this report that belongs to the launch it ends. `before` is the last
@@ -183,9 +208,7 @@ mod tests {
     fn a_session_total_is_billed_as_the_difference_to_the_last_one() {
         let total = |input, cost| AgentUsage {
             tokens: TokenCount { input, output: 1, cached: 0 },
-            tokens_scope: Scope::Session,
-            cost_usd: Some(cost),
-            cost_scope: Scope::Session,
+            ..AgentUsage::new(Scope::Session, TokenCount::default(), Some(cost))
         };
         let bill = total(300, 0.75).of_run(Some(&total(200, 0.5)));
         assert_eq!((bill.tokens.input, bill.tokens.output, bill.cost_usd), (100, 0, Some(0.25)));
@@ -199,8 +222,7 @@ mod tests {
         let report = |cost| AgentUsage {
             tokens: TokenCount { input: 40, output: 4, cached: 0 },
             tokens_scope: Scope::Run,
-            cost_usd: Some(cost),
-            cost_scope: Scope::Session,
+            ..AgentUsage::new(Scope::Session, TokenCount::default(), Some(cost))
         };
         let bill = report(1.0).of_run(Some(&report(0.75)));
         assert_eq!((bill.tokens.input, bill.cost_usd), (40, Some(0.25)));

@@ -21,14 +21,16 @@ mod jsonl;
 pub mod launch;
 pub mod openai;
 pub mod script;
+pub mod session_file;
 pub mod session_id;
 pub mod tail;
+pub mod telling;
 pub mod words;
 
 pub use agent::{Agent, AgentError, AgentSettings, OutputStream, listens};
 pub use conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
 pub use ending::{AgentEnding, AgentOutcome, Cause, ExitFacts, OddLines};
-pub use event::{AgentBill, AgentEvent, AgentUsage, Scope, TokenCount};
+pub use event::{AgentBill, AgentEvent, AgentUsage, ModelTokens, Scope, TokenCount};
 pub use launch::{
     Access, Exchange, LaunchPlan, LaunchProgram, LaunchRequest, LaunchSandbox, LaunchSchema,
     LaunchServer, LaunchStdin, Network, Transport,

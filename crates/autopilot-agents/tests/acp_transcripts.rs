@@ -10,7 +10,7 @@
 
 use autopilot_agents::{
     Access, Act, Agent, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentSettings,
-    Conversation, ExitFacts, HeardLine, LaunchRequest, OutputStream,
+    Conversation, ExitFacts, HeardLine, LaunchRequest, OutputStream, Scope,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -28,9 +28,11 @@ const ALL: &[&str] = &[
     transcript!("gone"),
     transcript!("loaded"),
     transcript!("no-model"),
+    transcript!("priced"),
     transcript!("refused"),
     transcript!("steered"),
     transcript!("unknown-session"),
+    transcript!("unpriced"),
 ];
 
 fn ask() -> LaunchRequest {
@@ -92,11 +94,23 @@ fn a_reader_that_wants_to_write() {
     {"event":"permission","tool":"write","granted":false,"reason":"this step is read-only; write is not allowed (/slot/new.txt)"}
     > {"outcome":{"outcome":"selected","optionId":"reject"}}
     {"event":"tool_result","id":"call_t0_6605d18afc21702_0","ok":false,"summary":"The user rejected permission to use this specific tool call."}
-    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
+    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session","is_partial":true}
     {"event":"result","ok":true,"text":""}
     > Close
     "#);
     assert_eq!(ending.outcome, AgentOutcome::Success);
+}
+
+/// A turn of four calls that read 1,000, 2,000, 3,000 and 4,000 tokens, 500 of each from a cache, and
+/// write 100: at 1, 0.1 and 10 dollars for a million of each that is 0.0122 dollars.
+#[test]
+fn a_turn_of_several_calls_costs_what_all_of_them_cost() {
+    let usage = play(&ask(), transcript!("priced"), None).1.usage.unwrap();
+    assert_eq!((usage.cost_usd, usage.cost_scope), (Some(0.0122), Scope::Session));
+    assert!(usage.is_partial, "the tokens that it tells are those of the last call: {usage:?}");
+    let usage = play(&ask(), transcript!("unpriced"), None).1.usage.unwrap();
+    assert_eq!(usage.cost_usd, None, "an agent that knows no price says that it costs nothing");
+    assert!(usage.is_partial && usage.tokens.input == 4000, "{usage:?}");
 }
 
 #[test]
@@ -130,7 +144,7 @@ fn a_turn_that_a_message_leads_elsewhere() {
     {"event":"tool_result","id":"call_t0_6605d15eee43305_0","ok":true,"summary":"Wrote file successfully."}
     {"event":"file_change","path":"instead.txt","kind":"added"}
     {"event":"text","text":"All done."}
-    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session"}
+    {"event":"usage","tokens":{"input":100,"output":20,"cached":0},"tokens_scope":"run","cost_usd":null,"cost_scope":"session","is_partial":true}
     {"event":"result","ok":true,"text":"All done."}
     > Close
     "#);

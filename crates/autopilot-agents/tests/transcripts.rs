@@ -5,7 +5,7 @@
 
 use autopilot_agents::{
     Agent, AgentEnding, AgentEvent, AgentOutcome, AgentSettings, Conversation, ExitFacts,
-    LaunchRequest, OutputStream,
+    LaunchRequest, OutputStream, Scope, TokenCount,
 };
 use autopilot_core::config::Mode;
 use proptest::prelude::*;
@@ -215,7 +215,7 @@ fn claude_events_of_a_run() {
 #[test]
 fn claude_cost_is_of_the_session_and_tokens_of_the_run() {
     let ending = run("claude_code_cli", transcript!("claude-ok").1, ExitFacts::code(0));
-    let mut before = ending.usage.unwrap();
+    let mut before = ending.usage.clone().unwrap();
     before.cost_usd = Some(0.1);
     let bill = ending.usage.unwrap().of_run(Some(&before));
     assert!((bill.cost_usd.unwrap() - 0.025).abs() < 1e-9);
@@ -349,7 +349,7 @@ fn codex_a_new_thread_instead_of_the_asked_one_is_a_failure() {
 #[test]
 fn codex_tokens_are_of_the_thread() {
     let usage = run("codex_cli", transcript!("codex-ok").1, ExitFacts::code(0)).usage.unwrap();
-    let mut before = usage;
+    let mut before = usage.clone();
     before.tokens.input = 300;
     let bill = usage.of_run(Some(&before));
     assert_eq!((bill.tokens.input, bill.tokens.output, bill.cost_usd), (200, 0, None));
@@ -436,4 +436,29 @@ proptest! {
             decoder.finish(ExitFacts { code, signal, timed_out, stuck, lingered });
         }
     }
+}
+
+#[test]
+fn the_tokens_of_claudes_subagents_are_counted_by_model() {
+    let (_, text) = transcript!("claude-subagents");
+    let usage = run("claude_code_cli", text, ExitFacts::code(0)).usage.unwrap();
+    // Four calls of the main conversation, and three of a helper with a smaller model.
+    let tokens = TokenCount { input: 6800 + 32_100, output: 350, cached: 4900 };
+    assert_eq!((usage.tokens, usage.tokens_scope), (tokens, Scope::Session));
+    let cost = usage.cost_usd.unwrap();
+    assert!((cost - 0.023656).abs() < 1e-9 && usage.unpriced.is_empty(), "{usage:?}");
+}
+
+#[test]
+fn a_cost_that_claude_calls_unknown_is_no_cost() {
+    let (_, text) = transcript!("claude-cost-unknown");
+    let usage = run("claude_code_cli", text, ExitFacts::code(1)).usage.unwrap();
+    assert_eq!(usage.cost_usd, None, "it charged the price of another model");
+    let unpriced: Vec<&str> = usage.unpriced.iter().map(|part| part.model.as_str()).collect();
+    assert_eq!(unpriced, ["my-local-model"]);
+    assert_eq!(usage.unpriced[0].tokens, TokenCount { input: 3400, output: 100, cached: 1400 });
+    // Nothing is what no model costs.
+    let free = text.replace("\"unknown\"", "\"list\"").replace("0.010280000000000001", "0");
+    let usage = run("claude_code_cli", &free, ExitFacts::code(1)).usage.unwrap();
+    assert_eq!((usage.cost_usd, usage.unpriced.len()), (None, 1));
 }

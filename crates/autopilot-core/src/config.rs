@@ -34,7 +34,7 @@ pub use agent_settings::{
 };
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
-pub use price::Price;
+pub use price::{MoneyCheck, Price, UsageReport};
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -419,6 +419,22 @@ pub struct Worktrees {
     pub copy: Vec<String>,
     pub setup: Option<String>,
     pub ports: u32,
+    /// The most bytes of new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_bytes_max")]
+    pub bytes_max: u64,
+    /// The most new and changed files that are taken from a worktree.
+    #[serde(default = "worktree_files_max")]
+    pub files_max: u64,
+}
+
+/// The default of `worktrees.bytes_max`.
+pub(crate) fn worktree_bytes_max() -> u64 {
+    2 << 30
+}
+
+/// The default of `worktrees.files_max`.
+pub(crate) fn worktree_files_max() -> u64 {
+    200_000
 }
 
 rows! {

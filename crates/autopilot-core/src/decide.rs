@@ -14,7 +14,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use money::{MoneyGone, money_gone, untold};
+pub use money::{MoneyGone, estimate, money_gone, untold};
 pub use refusal::{
     Deed, Hindrance, Refusal, RunStanding, SessionFacts, SessionHindrance, refusal, rehearse,
     session_hindrance,
@@ -57,6 +57,33 @@ pub fn owe(
 ) -> Option<Record> {
     let mut draft = RecordDraft { seq: state.seq + 1, now, events: Vec::new(), state };
     draft.charge(id, task, bill, total);
+    draft.sealed()
+}
+
+/// Records money that is reserved for a turn of an attempt of a run that no process works on; none
+/// once its whole cost is known.
+pub fn reserve(
+    state: &mut State,
+    (id, task): (AttemptId, TaskId),
+    usd: Micros,
+    now: Time,
+) -> Option<Record> {
+    let mut draft = RecordDraft { seq: state.seq + 1, now, events: Vec::new(), state };
+    if usd > Micros(0) {
+        draft.emit(Event::MoneyGiven { id, task, usd });
+    } else {
+        draft.close_grant(id);
+    }
+    draft.sealed()
+}
+
+/// Settles what is reserved for attempts that ended, in a run that no process works on: a process
+/// died in a turn beside the run.
+pub fn settle_ended(state: &mut State, now: Time) -> Option<Record> {
+    let mut draft = RecordDraft { seq: state.seq + 1, now, events: Vec::new(), state };
+    let ended = |state: &State, id| !state.live.contains_key(&id);
+    // The attempts have ended, so that nobody is left to write a note on.
+    let _notes = draft.charge_grants(ended);
     draft.sealed()
 }
 
@@ -122,7 +149,7 @@ impl RecordDraft<'_> {
     /// Takes over a run: work on workers died with the last process; effects keep their attempt id.
     fn boot(&mut self) {
         self.emit(Event::Booted { epoch: self.state.run.epoch + 1 });
-        let mut notes = self.charge_grants();
+        let mut notes = self.charge_grants(|_, _| true);
         for id in self.live_on_slots() {
             let notes = notes.remove(&id).into_iter().collect();
             self.end(id, Outcome::Lost, Box::new(Facts { notes, ..Facts::default() }));

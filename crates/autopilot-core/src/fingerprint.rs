@@ -1,6 +1,7 @@
 //! Fingerprints of text, and the meaning of a failing test run: the tests that failed, and whether
 //! two failures are the same one.
 
+mod excerpt;
 pub mod failing;
 mod noise;
 
@@ -8,6 +9,7 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
+pub use excerpt::failure_excerpt;
 pub use failing::failing_tests;
 
 /// The fingerprint of a text. Runs of ASCII white space count as one space and the ends not at all,

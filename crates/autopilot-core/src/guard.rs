@@ -12,7 +12,7 @@ mod todo;
 
 use serde::{Deserialize, Serialize};
 
-pub use finding::{FINDINGS_MAX, Finding, FindingSource, Severity, report};
+pub use finding::{FINDINGS_MAX, Finding, FindingSource, Severity, broken_rules, doubts, report};
 pub use path::is_denied;
 pub use secret::{LeakForm, LeakPlace, SecretLeak};
 pub use test_code::is_test_path;

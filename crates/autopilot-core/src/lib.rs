@@ -20,6 +20,7 @@ pub mod flow;
 pub mod guard;
 pub mod id;
 pub mod input;
+pub mod instruction;
 pub mod key_shape;
 pub mod limit;
 pub mod number;

@@ -8,6 +8,7 @@ mod continued;
 mod part;
 mod plan;
 mod review;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -24,6 +25,7 @@ pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};
 pub use review::{reviewer, uat_generate};
+pub use rules::BuildRules;
 pub use tree::tree_summary;
 
 /// The limits of one part of a prompt: `logging.prompt_bytes_max` and `logging.tail_lines_max`.
@@ -65,6 +67,8 @@ pub struct Build<'a> {
     pub last_review: Option<&'a str>,
     /// The last results; only failed ones are shown.
     pub validation: &'a [SeenCommand],
+    /// The rules that the work is judged by.
+    pub rules: &'a BuildRules,
     pub skills: SkillPolicy,
     /// Whether the agent may use the network.
     pub network: bool,
@@ -109,6 +113,8 @@ pub struct ReviewPrompt<'a> {
     pub differs: &'a [String],
     /// The findings of the guards.
     pub findings: &'a [Finding],
+    /// The changed files with instructions for agents, which the reviewer finds as at the base.
+    pub restored: &'a [String],
     /// Decides whether the reviewer is told to cite evidence.
     pub gate: ReviewGate,
     /// The JSON Schema of the answer.

@@ -5,10 +5,12 @@
 
 mod account;
 mod apply;
+mod grant;
 mod index;
 mod talk;
 
 pub use account::{Account, Hold, LaneState};
+pub use grant::Grant;
 pub use talk::{BuilderSession, BuilderTalk, StandingResult};
 
 use crate::config::Options;
@@ -17,7 +19,7 @@ use crate::event::{
     TaskEnd, TaskEntry,
 };
 use crate::flow::{Flow, Pipeline, RoundReason};
-use crate::id::{AttemptId, Micros, TaskId, Time};
+use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::skill::Used;
@@ -92,16 +94,6 @@ pub struct LiveAttempt {
     pub step: Step,
     pub lane: u32,
     pub since: Time,
-}
-
-/// The money that an attempt may be spending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    pub task: TaskId,
-    pub usd: Micros,
-    /// The time of the grant, and the bill of the attempt at that time.
-    pub at: Time,
-    pub owed: Bill,
 }
 
 /// A task of the run, or the run itself as the root of all tasks.
@@ -343,11 +335,6 @@ impl State {
     pub fn waiting_beyond(&self, at: Time) -> Vec<TaskId> {
         let beyond = (at, TaskId(u32::MAX));
         self.index.waiting.range(beyond..).map(|(_, task)| *task).collect()
-    }
-
-    /// The bill of an attempt so far.
-    pub fn bill_of(&self, id: AttemptId) -> Bill {
-        self.bills.get(&id).copied().unwrap_or_default()
     }
 
     /// Whether a switch is on for a task, by the run or by the task itself.

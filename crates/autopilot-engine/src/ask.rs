@@ -145,11 +145,17 @@ pub fn halt(place: &StatePaths, request: HaltRequest) -> Result<HaltReply, AskEr
     };
     // A run that is over or at rest needs no stop, and the file would keep the next one away.
     let is_gone = matches!(unanswered, AskError::Ended { .. });
-    if is_gone && !workspace::unfinished(&workspace::reader(place)?)?.is_some_and(is_interrupted) {
+    if is_gone && needs_no_stop(place)? {
         return Ok(HaltReply::NoProcess);
     }
-    let raised = request.flag().raise(place, request == HaltRequest::StopNow);
-    let path = raised.map_err(|source| AskError::Flag { flag: request.flag(), source })?;
+    let flag = request.flag();
+    let failed = |source| AskError::Flag { flag, source };
+    let path = flag.raise(place, request == HaltRequest::StopNow).map_err(failed)?;
+    // It may have ended since, and then it looks there no more.
+    if workspace::holder(place).is_none() && needs_no_stop(place)? {
+        flag.lower(place).map_err(failed)?;
+        return Ok(HaltReply::NoProcess);
+    }
     Ok(HaltReply::Left { pid, unanswered, path })
 }
 
@@ -198,6 +204,12 @@ impl std::fmt::Display for HaltReply {
             }
         }
     }
+}
+
+/// Whether no run of the repository was cut short.
+fn needs_no_stop(place: &StatePaths) -> Result<bool, AskError> {
+    let unfinished = workspace::unfinished(&workspace::reader(place)?)?;
+    Ok(!unfinished.is_some_and(is_interrupted))
 }
 
 fn is_interrupted((_, state): (JournalRun, State)) -> bool {

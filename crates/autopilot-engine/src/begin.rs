@@ -11,7 +11,7 @@ mod skill;
 pub use agent::{AgentFault, address_ready, check_agents};
 pub use given::{check_plan, parse_plan};
 pub use out::{OutFault, out_dir, prove_out, prove_out_of};
-pub use settings::{check_prices, check_settings, costs_unknown, step_rules};
+pub use settings::{check_prices, check_settings, costs_unknown, late_limits, step_rules};
 pub use since::changed_since;
 pub use skill::check_skills;
 

@@ -1,6 +1,7 @@
 //! Continues an agent session outside the loop of its run: with the same agent, sandbox, limits and
 //! cost records, but without any decision about the run.
 
+use crate::again::again;
 use crate::clock::now;
 use crate::feed::{FeedItem, FeedNews, RunFeed, Sight, SightLevel};
 use crate::flag::Flag;
@@ -13,8 +14,9 @@ use crate::run_process::{self, JobGround, Machine, OpenedRepository, RunProcessE
 use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
-use autopilot_core::decide::{MoneyGone, money_gone, owe};
-use autopilot_core::event::{Bill, HaltWhy, SessionTotal};
+use autopilot_core::decide::{MoneyGone, money_gone, owe, reserve};
+use autopilot_core::event::{Bill, HaltWhy, Record, SessionTotal};
+use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
@@ -65,14 +67,18 @@ pub fn go_on(
     run_process::make_room(&place, &mut |_: &str| {})?;
     let lock = workspace::lock(&place, HOLDER)?;
     let mut journal = workspace::journal(&place)?;
-    let state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
+    let mut state = store::load(&journal, &wish.run).map_err(WorkspaceError::from)?;
     if !state.has_begun() {
         return Err(WorkspaceError::NoRun(wish.run).into());
     }
     run_process::sweep_leftovers(&place, &wish.run, &mut |_: &str| {});
     let epoch = workspace::take_lease(&mut journal, &wish.run, &machine.holder)?;
-    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub);
+    run_process::collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    run_process::settle_ended(&mut journal, epoch, &mut state)?;
+    run_process::remove_homes(&place);
+    let hub = again(|| Hub::open(place.state.as_std_path(), &repo));
+    let hub = hub.map_err(WorkspaceError::from)?;
+    let workshop = Workshop::new(repo, hub, &config.worktrees);
     // The slot is reused, so work that an interrupted run left in it is saved first.
     workshop.rescue_all().map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None, &mut |_| {})?;
@@ -116,7 +122,7 @@ async fn turn(
     };
     let mut stopped = None;
     let done = {
-        let mut work = std::pin::pin!(job.further(&wish.ask));
+        let mut work = std::pin::pin!(job.further_limited(&wish.ask));
         let mut hands = hands()?;
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -149,6 +155,7 @@ async fn turn(
     }
     let (bill, total) = job.owed();
     ledger.owe(bill, total)?;
+    ledger.reserve(Micros(0))?;
     writer.close().map_err(store)?;
     Ok(TurnEnded { done, bill, stopped })
 }
@@ -216,7 +223,10 @@ impl Ledger {
             LoopSignal::Heard { word: AttemptWord::Counted { bill, total }, .. } => {
                 self.owe(bill, Some(total))?;
             }
-            LoopSignal::Vowed { kept, .. } => {
+            LoopSignal::Vowed { word, kept, .. } => {
+                if let AttemptWord::Given(usd) = word {
+                    self.reserve(usd)?;
+                }
                 let _job_is_gone = kept.send(());
             }
             LoopSignal::Heard {
@@ -232,10 +242,20 @@ impl Ledger {
     }
 
     fn owe(&mut self, bill: Bill, total: Option<Box<SessionTotal>>) -> Result<(), RunProcessError> {
-        let store = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
         let of = (self.want.id, self.want.task);
-        let bill = self.before.plus(bill);
-        let Some(record) = owe(&mut self.state, of, bill, total, now()) else { return Ok(()) };
+        let record = owe(&mut self.state, of, self.before.plus(bill), total, now());
+        self.append(record)
+    }
+
+    /// Records what is reserved for the turn before it can be spent, and nothing once it has ended.
+    fn reserve(&mut self, usd: Micros) -> Result<(), RunProcessError> {
+        let record = reserve(&mut self.state, (self.want.id, self.want.task), usd, now());
+        self.append(record)
+    }
+
+    fn append(&mut self, record: Option<Record>) -> Result<(), RunProcessError> {
+        let store = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
+        let Some(record) = record else { return Ok(()) };
         let entry = store::encode(&self.state.run.id, self.epoch, &record).map_err(store)?;
         self.appender.append_now(vec![entry]).map_err(|error| store(error.into()))
     }

@@ -21,6 +21,7 @@ mod lend;
 mod mend;
 mod merge;
 pub mod opening;
+mod own_work;
 mod plan;
 mod process;
 mod pull_request;
@@ -33,8 +34,10 @@ mod talk;
 mod train;
 mod uat;
 mod until;
+mod usage;
 mod user_command;
 mod validate;
+mod violation;
 mod workshop;
 
 pub use agent::{agent_of, find_program};
@@ -42,13 +45,14 @@ pub use artifact::{
     EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
     number_of,
 };
-pub use billing::Billing;
+pub use billing::{Billing, PriceList};
 pub use error::JobError;
 pub(crate) use home::put_back_left;
 pub(crate) use left_session::{keep_left, session_files_of};
 pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
+pub(crate) use usage::session_usage_in;
 pub use workshop::Workshop;
 
 use crate::begin::PlanBody;
@@ -71,11 +75,11 @@ use autopilot_host::redact::Redactor;
 use autopilot_journal::SqliteReader;
 use autopilot_view as view;
 use camino::Utf8PathBuf;
+use own_work::blocking;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
-use workshop::blocking;
 
 /// Everything the jobs of a run share.
 pub struct Context {
@@ -113,25 +117,34 @@ impl Context {
 /// Tells a job that its result is no longer wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
-    sender: Arc<watch::Sender<bool>>,
+    sender: Arc<watch::Sender<Option<Instant>>>,
 }
 
 impl Cancel {
     /// Cancels the job.
     pub fn now(&self) {
-        self.sender.send_replace(true);
+        self.sender.send_if_modified(|at| {
+            let is_first = at.is_none();
+            at.get_or_insert_with(Instant::now);
+            is_first
+        });
     }
 
     /// Returns whether the job was cancelled.
     pub fn is_asked(&self) -> bool {
-        *self.sender.borrow()
+        self.sender.borrow().is_some()
+    }
+
+    /// Returns whether the job was cancelled at least this long ago.
+    pub fn is_asked_for(&self, time: std::time::Duration) -> bool {
+        self.sender.borrow().is_some_and(|at| at.elapsed() >= time)
     }
 
     /// Waits until the job is cancelled.
     pub async fn asked(&self) {
         let mut receiver = self.sender.subscribe();
         // The sender lives as long as `self`, so this wait can't fail.
-        let _never = receiver.wait_for(|asked| *asked).await;
+        let _never = receiver.wait_for(Option::is_some).await;
     }
 }
 
@@ -162,7 +175,7 @@ pub struct Job {
     /// When the attempt started: the step's time limit covers everything it does.
     pub began: Instant,
     /// The time limit that a workflow set for this step.
-    pub time_limit: std::sync::OnceLock<std::time::Duration>,
+    pub time_limit: Arc<std::sync::OnceLock<std::time::Duration>>,
 }
 
 /// What was seen of an attempt's agents so far.
@@ -211,7 +224,7 @@ impl Job {
             ears: tokio::sync::Mutex::new(ears),
             workers: workers(state),
             began: Instant::now(),
-            time_limit: std::sync::OnceLock::new(),
+            time_limit: Arc::default(),
         }
     }
 
@@ -231,10 +244,12 @@ impl Job {
     }
 
     async fn attempt(mut self) -> AttemptWord {
-        let done = match self.look_at_whole() {
-            Ok(()) => self.step_with_ports().await,
-            Err(error) => Err(error),
+        let limits = self.own_work();
+        let step = async {
+            self.look_at_whole()?;
+            self.step_with_ports().await
         };
+        let done = limits.clone().scope(step).await;
         let (outcome, mut facts) = match done {
             Ok((outcome, facts)) => {
                 (fault::unless_the_machine(outcome, &self.context.place), facts)
@@ -242,13 +257,11 @@ impl Job {
             Err(error) => (fault::outcome(&error, &self.context.place), Facts::default()),
         };
         let (bill, total) = self.billing().owed();
-        self.context.purse.settle(self.want.id, bill.usd);
+        self.context.purse.settle(self.want.id, bill);
         facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
-        // Best effort: the next boot removes leftovers.
-        let _leftover = autopilot_host::dir::remove(self.scratch().as_std_path());
         self.leave_home();
-        self.leave_gate();
+        limits.scope(async { self.remove_leftovers() }).await;
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match self.seen().told {
             0 => {}
@@ -260,6 +273,16 @@ impl Job {
         // A cancelled attempt says nothing about the work.
         let outcome = if self.cancel.is_asked() { Outcome::Revoked } else { outcome };
         AttemptWord::Ended { outcome, facts: Box::new(facts) }
+    }
+
+    /// Removes temporary files, as far as there is time: the next boot removes the rest.
+    fn remove_leftovers(&self) {
+        for path in [self.scratch(), self.gate_root()] {
+            let _next_boot = own_work::saving(|| {
+                let removed = autopilot_host::dir::remove(path.as_std_path());
+                removed.map_err(JobError::directory("remove", &path))
+            });
+        }
     }
 
     async fn step_with_ports(&self) -> Result<Done, JobError> {

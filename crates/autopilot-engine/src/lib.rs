@@ -5,6 +5,7 @@
 //! shell in it. Only settled state leaves the process.
 
 mod admission;
+mod again;
 mod arrears;
 pub mod ask;
 pub mod begin;
@@ -18,6 +19,7 @@ pub mod inbox;
 pub mod job;
 pub mod kept;
 pub mod leak;
+pub mod lost_state;
 pub mod place;
 pub mod pool;
 pub mod ports;

@@ -53,8 +53,58 @@ impl StatePaths {
         self.state.join("tmp").join(name)
     }
 
+    /// A text with paths inside of worktrees and of the checkout relative to them.
+    pub fn relative(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if !self.state.as_str().is_empty() {
+            for pool in ["slots", "proof"] {
+                text = without_worktrees(&text, &format!("{}/{pool}/", self.state));
+            }
+        }
+        text.replace(&format!("{}/", self.root), "")
+    }
+
     /// The package caches that agents and commands share.
     pub fn caches(&self) -> Utf8PathBuf {
         self.state.join("cache")
+    }
+}
+
+/// A text without the paths of the directories below `pool`.
+fn without_worktrees(text: &str, pool: &str) -> String {
+    let mut parts = text.split(pool);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let name = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
+        let (_, rest) = part.split_at(name);
+        match rest.strip_prefix('/') {
+            Some(inside) => out.push_str(inside),
+            None => {
+                out.push('.');
+                out.push_str(rest);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_worktrees_are_told_as_the_user_knows_them() {
+        let place = StatePaths { root: "/home/me/shop".into(), state: "/state/1f".into() };
+        for (text, wanted) in [
+            ("changed /state/1f/slots/s0/src/tax.js", "changed src/tax.js"),
+            ("cd /state/1f/slots/s12 && ls /state/1f/proof/p0/a", "cd . && ls a"),
+            ("in /state/1f/slots/s0: 2", "in .: 2"),
+            ("/home/me/shop/a /home/me/shopping/b", "a /home/me/shopping/b"),
+            ("/state/2e/slots/s0/a", "/state/2e/slots/s0/a"),
+        ] {
+            assert_eq!(place.relative(text), wanted);
+        }
+        let none = StatePaths { root: "/r".into(), state: "".into() };
+        assert_eq!(none.relative("/slots/s0/a"), "/slots/s0/a");
     }
 }

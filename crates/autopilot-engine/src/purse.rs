@@ -1,6 +1,7 @@
 //! Divides a run's limit on money among attempts at work. No two attempts are promised the same
 //! dollar, so the limit holds however many work at once.
 
+use autopilot_core::event::Bill;
 use autopilot_core::id::{AttemptId, Micros};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,20 +17,20 @@ pub struct Purse {
 #[derive(Debug, Default)]
 struct Book {
     /// Spent before this process started; `None` until the first claim.
-    before: Option<Micros>,
+    before: Option<Bill>,
     /// Money promised to attempts at work.
     promised: BTreeMap<AttemptId, Micros>,
-    /// Money spent by attempts that ended.
-    spent: Micros,
+    /// The bills of attempts that ended.
+    spent: Bill,
 }
 
 /// An attempt's claim to a share of the run's money.
 #[derive(Clone, Copy, Debug)]
 pub struct MoneyClaim {
     pub id: AttemptId,
-    /// The limit of the run, and how much of it was spent when the attempt started.
+    /// The limit of the run, and the bill of the run when the attempt started.
     pub max: Micros,
-    pub spent: Micros,
+    pub spent: Bill,
     /// Workers that are or could be busy, this one included.
     pub workers: u32,
     /// The most this attempt may have: the limit of its task and its agent.
@@ -50,8 +51,8 @@ impl Purse {
         }
     }
 
-    /// Settles an attempt that ended and owes `spent`; the rest of its promise is free for others.
-    pub fn settle(&self, id: AttemptId, spent: Micros) {
+    /// Settles an attempt that ended with this bill; the rest of its promise is free for others.
+    pub fn settle(&self, id: AttemptId, spent: Bill) {
         let mut book = self.book();
         if book.promised.remove(&id).is_some() {
             book.spent = book.spent.plus(spent);
@@ -60,8 +61,8 @@ impl Purse {
         self.settled.notify_waiters();
     }
 
-    /// The money spent by all attempts that ended; `None` if none ever claimed any.
-    pub fn spent(&self) -> Option<Micros> {
+    /// The bill of all attempts that ended; `None` if none ever claimed any money.
+    pub fn spent(&self) -> Option<Bill> {
         let book = self.book();
         book.before.map(|before| before.plus(book.spent))
     }
@@ -76,7 +77,7 @@ impl Book {
     fn claim(&mut self, claim: MoneyClaim) -> Option<Micros> {
         let before = *self.before.get_or_insert(claim.spent);
         let promised = self.promised.values().fold(Micros(0), |sum, given| sum.plus(*given));
-        let gone = before.plus(self.spent).plus(promised);
+        let gone = before.plus(self.spent).counted().plus(promised);
         let left = claim.max.minus(gone);
         if left == Micros(0) && !self.promised.is_empty() {
             return None;
@@ -94,9 +95,13 @@ impl Book {
 mod tests {
     use super::*;
 
+    fn bill(usd: u64, estimated: u64) -> Bill {
+        Bill { usd: Micros(usd), estimated: Micros(estimated), ..Bill::default() }
+    }
+
     fn claim(seq: u64, workers: u32) -> MoneyClaim {
         let id = AttemptId { seq, place: 0 };
-        MoneyClaim { id, max: Micros(120), spent: Micros(20), workers, own_max: None }
+        MoneyClaim { id, max: Micros(120), spent: bill(15, 5), workers, own_max: None }
     }
 
     #[test]
@@ -114,11 +119,11 @@ mod tests {
     async fn who_comes_too_late_waits_for_what_the_others_leave() {
         let purse = Purse::default();
         assert_eq!(purse.claim(claim(1, 1)).await, Micros(100));
-        let settle = async { purse.settle(claim(1, 1).id, Micros(70)) };
+        let settle = async { purse.settle(claim(1, 1).id, bill(60, 10)) };
         let (given, ()) = tokio::join!(purse.claim(claim(2, 1)), settle);
         assert_eq!(given, Micros(30));
-        assert_eq!(purse.spent(), Some(Micros(90)));
-        purse.settle(claim(2, 1).id, Micros(30));
+        assert_eq!(purse.spent(), Some(bill(75, 15)), "an estimate is spent and stays one");
+        purse.settle(claim(2, 1).id, bill(30, 0));
         assert_eq!(purse.claim(claim(3, 1)).await, Micros(0), "nobody is left to wait for");
     }
 }

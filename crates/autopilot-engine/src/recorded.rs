@@ -3,12 +3,14 @@
 //! Invariant: no symbolic link below `.autopilot` is followed, and no file is read beyond its
 //! limit.
 
-use crate::job::{METADATA, Metadata, WORKTREE, WorktreeChange, execs_of, number_of};
+use crate::job::{EVENTS, METADATA, Metadata, WORKTREE, WorktreeChange, execs_of, number_of};
+use autopilot_core::id::Time;
 use autopilot_host::dir;
 use autopilot_host::file::{Dir, FileError};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Autopilot writes the metadata itself; a larger file is not a valid one.
 const METADATA_BYTES_MAX: u64 = 1 << 20;
@@ -83,6 +85,13 @@ impl RecordedRun {
     pub fn text(&self, exec: &RecordedExec, file: &str, bytes_max: u64) -> Option<String> {
         let bytes = self.views.read_capped(Path::new(&self.file(exec, file)), bytes_max).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The time at which an event of a question was last written.
+    pub fn last_write(&self, exec: &RecordedExec) -> Option<Time> {
+        let events = self.dir(exec).join(EVENTS).symlink_metadata().ok()?.modified().ok()?;
+        let since = events.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Time(i64::try_from(since.as_millis()).ok()?))
     }
 
     /// The path of a file of a question, relative to `.autopilot`.

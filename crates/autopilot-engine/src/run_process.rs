@@ -6,6 +6,7 @@ mod branch;
 mod choice;
 mod first_input;
 mod ground;
+mod hub;
 mod known_run;
 mod model_change;
 pub(crate) mod room;
@@ -15,7 +16,7 @@ pub(crate) use choice::pinned;
 pub use choice::{nothing_to_resume, pinned_config};
 pub(crate) use ground::JobGround;
 pub use room::own_processes;
-pub(crate) use room::{make_room, sweep_leftovers};
+pub(crate) use room::{make_room, remove_homes, sweep_leftovers};
 
 use crate::arrears;
 use crate::begin::{self, RunRequest, Tasks};
@@ -24,7 +25,6 @@ use crate::environment::Variables;
 use crate::feed::{RunFeed, SightLevel, Subscription};
 use crate::flag::Flag;
 use crate::inbox::LimitChange;
-use crate::job::Workshop;
 use crate::place::StatePaths;
 use crate::replay::Player;
 use crate::shell::{Shell, ShellError, ShellParts, WaitPolicy};
@@ -32,16 +32,17 @@ use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
 use autopilot_core::decide::{Refusal, rehearse};
-use autopilot_core::event::RunSpec;
+use autopilot_core::event::{Record, RunSpec};
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::state::State;
-use autopilot_host::git::{Hub, UserRepo};
+use autopilot_host::git::UserRepo;
 use autopilot_host::lock::{Holder, Lock};
 use autopilot_host::redact::RedactError;
 use autopilot_host::sandbox::SandboxError;
 use autopilot_journal::{Journal, SqliteJournal};
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use choice::ChosenRun;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub enum RunProcessError {
          work with it"
     )]
     StateGone { path: Utf8PathBuf },
+    #[error("the file system of the state directory `{path}` is gone; the run rests")]
+    StateUnmounted { path: Utf8PathBuf },
     #[error("nothing to resume in this repository")]
     NothingToResume {
         /// The command that tries the last run again, if it has failed.
@@ -197,17 +200,10 @@ pub fn open(
     crate::inbox::sweep(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     choice::reopen(&mut journal, &chosen.run, epoch)?;
-    let hub = Hub::open(place.state.as_std_path(), &repo).map_err(WorkspaceError::from)?;
-    let workshop = Workshop::new(repo, hub);
-    for saved in workshop.rescue_all().map_err(WorkspaceError::from)? {
-        notice(&format!("unfinished work of an earlier process is kept at {saved}"));
-    }
-    let branch = RunBranch::of(&workshop);
-    for restored in branch.restore(&chosen.state).map_err(WorkspaceError::from)? {
-        notice(&restored);
-    }
+    let (workshop, branch) = hub::open(&place, repo, &chosen, notice)?;
     let ChosenRun { run, mut state, config, models, prepared } = chosen;
     collect_arrears(&mut journal, epoch, &mut state, &place, &config)?;
+    room::remove_homes(&place);
     let texts = match (prepared, intent) {
         (Some(prepared), _) => prepared.texts,
         (None, Intent::Resume { texts, .. } | Intent::Only { texts, .. }) => texts,
@@ -256,6 +252,10 @@ impl OpenRun {
         for restored in branch.restore_done(&ended, &border).map_err(WorkspaceError::from)? {
             feed.notice(&restored);
         }
+        if ended.end().is_some() {
+            // A stop that came too late would only keep the next run from starting.
+            let _stays = Flag::Stop.lower(&place);
+        }
         drop(lock);
         Ok(ended)
     }
@@ -277,8 +277,11 @@ async fn watched(
     place: &StatePaths,
 ) -> Result<State, RunProcessError> {
     let mut work = std::pin::pin!(work);
+    let device = device_of(&place.state);
+    // An error of the disk is none of these: the journal's writer sees it too.
+    let is_gone = || matches!(place.journal().try_exists(), Ok(false));
     let gone = async {
-        while place.journal().exists() {
+        while !is_gone() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
@@ -286,31 +289,60 @@ async fn watched(
         ended = &mut work => Some(ended),
         () = gone => None,
     };
+    let path = place.state.clone();
+    let lost = || match device_of(&place.state) == device {
+        true => RunProcessError::StateGone { path },
+        false => RunProcessError::StateUnmounted { path },
+    };
     match ended {
-        Some(ended) if place.journal().exists() => Ok(ended?),
-        Some(_) => Err(RunProcessError::StateGone { path: place.state.clone() }),
+        Some(ended) if !is_gone() => Ok(ended?),
+        Some(_) => Err(lost()),
         None => {
             // Running steps are stopped in good order, by the same flag a person would use.
             if Flag::Stop.raised(place).is_none() && Flag::Stop.raise(place, true).is_ok() {
                 let _in_vain = tokio::time::timeout(ENDING_MAX, work).await;
                 let _stays = Flag::Stop.lower(place);
             }
-            Err(RunProcessError::StateGone { path: place.state.clone() })
+            Err(lost())
         }
     }
 }
 
+/// The file system of a directory, or of the one above it that exists.
+fn device_of(dir: &Utf8Path) -> Option<u64> {
+    dir.ancestors().find_map(|dir| dir.metadata().ok()).map(|meta| meta.dev())
+}
+
 /// Records the costs that were reported to the process before this one.
-fn collect_arrears(
+pub(crate) fn collect_arrears(
     journal: &mut SqliteJournal,
     epoch: u64,
     state: &mut State,
     place: &StatePaths,
     config: &Config,
 ) -> Result<(), RunProcessError> {
+    commit(journal, epoch, &state.run.id.clone(), arrears::collect(state, place, config))
+}
+
+/// Settles what is reserved for turns beside the run whose process died.
+pub(crate) fn settle_ended(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    state: &mut State,
+) -> Result<(), RunProcessError> {
+    let record = autopilot_core::decide::settle_ended(state, clock::now());
+    commit(journal, epoch, &state.run.id, record.into_iter().collect())
+}
+
+fn commit(
+    journal: &mut SqliteJournal,
+    epoch: u64,
+    run: &str,
+    records: Vec<Record>,
+) -> Result<(), RunProcessError> {
     let failed = |error| RunProcessError::Workspace(WorkspaceError::Store(error));
-    for record in arrears::collect(state, place, config) {
-        let entry = store::encode(&state.run.id, epoch, &record).map_err(failed)?;
+    for record in records {
+        let entry = store::encode(run, epoch, &record).map_err(failed)?;
         journal.commit(&[entry]).map_err(|error| failed(error.into()))?;
     }
     Ok(())

@@ -56,6 +56,11 @@ impl Teller {
         answer.await.is_ok()
     }
 
+    /// Publishes a message about the run itself.
+    pub fn notice(&self, text: &str) {
+        self.feed.notice(text);
+    }
+
     /// Publishes transient output, past the loop.
     pub fn show(&self, want: Want, sight: Sight) {
         self.feed.show(want.task, want.step, sight);

@@ -11,10 +11,13 @@ pub(crate) use goal::exec as exec_of;
 pub use goal::{goal_dir, open_goal_dir};
 pub use keeper::FileKeeper;
 
+use crate::cause::chain;
 use crate::job::Context;
 use crate::place::StatePaths;
+use crate::signal::Teller;
 use autopilot_core::config::Role;
 use autopilot_core::event::Record;
+use autopilot_core::id::Time;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
 use autopilot_host::{dir, escape, file};
@@ -31,6 +34,10 @@ use std::time::{Duration, Instant};
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// The pause between two writes, as a multiple of the time the last write took.
 const WORK_PER_WRITE: u32 = 10;
+/// How long files may take to be written before they are called out of date.
+const FRESH_WITHIN_MS: u64 = 3_000;
+/// The largest `state.json` that is compared with the journal.
+const STATE_BYTES_MAX: u64 = 256 << 20;
 /// Bytes at the end of the release notes that are searched for entries already written.
 const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
 
@@ -45,6 +52,9 @@ pub struct Views {
     goal: GoalFiles,
     /// The pause until the next write: a large run's files take longer to write.
     pause: Duration,
+    signals: Teller,
+    /// The files could not be written the last time.
+    is_stale: bool,
 }
 
 /// Folders of prompts, answers and output, readable by their owner only. `.autopilot` itself is not
@@ -67,6 +77,8 @@ impl Views {
             plan: PlanFiles::new(bodies(context)),
             goal: GoalFiles::new(bodies(context), setting(context)),
             pause: WRITE_EVERY,
+            signals: context.signals.clone(),
+            is_stale: false,
         }
     }
 
@@ -122,15 +134,36 @@ impl Views {
         let json = json.unwrap_or_default();
         let status = escape::visible(&self.clean(&status_md::status_md(state))).into_owned();
         let views = self.place.views();
+        let mut failed = None;
         for (name, text) in [("state.json", json), ("STATUS.md", status)] {
-            // The next transition tries again; the journal holds the truth meanwhile.
-            let _again = ensure(&views).and_then(|()| {
+            // The journal holds the truth meanwhile.
+            let written = ensure(&views).and_then(|()| {
                 file::write_atomic(views.join(name).as_std_path(), format!("{text}\n").as_bytes())
                     .map_err(std::io::Error::other)
             });
+            failed = failed.or(written.err());
         }
+        self.dirty |= failed.is_some();
+        self.tell_stale(failed);
         self.pause = WRITE_EVERY.max(began.elapsed() * WORK_PER_WRITE);
         self.written = Some(Instant::now());
+    }
+
+    /// Tells once that the files can't be written, and once that they are again.
+    fn tell_stale(&mut self, failed: Option<std::io::Error>) {
+        let was_stale = std::mem::replace(&mut self.is_stale, failed.is_some());
+        match failed {
+            Some(error) if !was_stale => self.signals.notice(&format!(
+                "the files in `{}` can't be written and are out of date ({}); `autopilot status` \
+                 shows how the run stands",
+                self.place.views(),
+                chain(&error)
+            )),
+            None if was_stale => {
+                self.signals.notice(&format!("the files in `{}` are current", self.place.views()));
+            }
+            Some(_) | None => {}
+        }
     }
 
     /// Appends entries to the release notes, none of them twice: a crash may have come after the
@@ -191,6 +224,26 @@ pub fn state_object(state: &State, redactor: &Redactor) -> serde_json::Value {
     let mut object = state_json::state_json(state);
     redactor.redact_json(&mut object);
     object
+}
+
+/// A sentence about `state.json` if it does not show the run as it is. Only for people: nothing is
+/// decided by it. Files are given `FRESH_WITHIN` to be written.
+pub fn stale(place: &StatePaths, state: &State, now: Time) -> Option<String> {
+    let path = place.views().join("state.json");
+    if now.since_ms(state.run.moved_at) < FRESH_WITHIN_MS {
+        return None;
+    }
+    let read = file::read_capped(path.as_std_path(), STATE_BYTES_MAX).ok();
+    let shown = read.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    let Some(shown) = shown else {
+        return Some(format!("`{path}` is missing or can't be read"));
+    };
+    let is_current = shown["run_id"] == state.run.id.as_str()
+        && shown["last_transition_at"] == state.run.moved_at.rfc3339();
+    let at = shown["last_transition_at"].as_str().unwrap_or("an unknown time");
+    (!is_current).then(|| {
+        format!("the files in `{}` are out of date: they show the run at {at}", place.views())
+    })
 }
 
 /// Creates `.autopilot` with the file that keeps it out of commits.

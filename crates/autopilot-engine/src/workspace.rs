@@ -1,9 +1,12 @@
 //! Opens a repository to work in it: examines it, reads its configuration, takes the lock.
 
+use crate::again::{again, may_pass};
 use crate::feed::JournalOpener;
+use crate::lost_state::LostState;
 use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use autopilot_core::config::{Config, ConfigFaults, Warning};
+use autopilot_core::event::MachineFault;
 use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
@@ -43,6 +46,13 @@ pub enum WorkspaceError {
     Repository(RepoRefusal),
     #[error(transparent)]
     Git(GitError),
+    #[error(
+        "Autopilot's own repository `{path}` has lost {lost} objects that the run needs, and your \
+         repository does not have them either"
+    )]
+    HubDamaged { path: Utf8PathBuf, lost: usize },
+    #[error(transparent)]
+    Lost(#[from] LostState),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -55,6 +65,31 @@ pub enum WorkspaceError {
     Linked { path: Utf8PathBuf },
     #[error("no run `{0}` in this repository; `autopilot runs` lists them")]
     NoRun(String),
+}
+
+impl WorkspaceError {
+    /// The fault of the machine behind this error, if it is one that may pass.
+    pub fn git_fault(&self) -> Option<MachineFault> {
+        match self {
+            WorkspaceError::Git(error) if may_pass(error) => Some(MachineFault::Git),
+            WorkspaceError::Git(_)
+            | WorkspaceError::NotARepository { .. }
+            | WorkspaceError::NotUtf8 { .. }
+            | WorkspaceError::NoStateRoot
+            | WorkspaceError::NoConfig { .. }
+            | WorkspaceError::ConfigUnreadable { .. }
+            | WorkspaceError::Config { .. }
+            | WorkspaceError::Repository(_)
+            | WorkspaceError::HubDamaged { .. }
+            | WorkspaceError::Lost(_)
+            | WorkspaceError::Store(_)
+            | WorkspaceError::Lock(_)
+            | WorkspaceError::NotWritable { .. }
+            | WorkspaceError::NoRoom { .. }
+            | WorkspaceError::Linked { .. }
+            | WorkspaceError::NoRun(_) => None,
+        }
+    }
 }
 
 impl From<GitError> for WorkspaceError {
@@ -85,6 +120,11 @@ pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), Worksp
     }
 }
 
+/// Fails if the repository has had runs and lost what is known of them.
+pub fn refuse_lost(place: &StatePaths, env: &StateEnv) -> Result<(), WorkspaceError> {
+    LostState::of(place, env).map_or(Ok(()), |lost| Err(lost.into()))
+}
+
 /// Refuses a `.autopilot` that is a symbolic link: files must stay in the repository they are
 /// about.
 pub fn refuse_linked_views(place: &StatePaths) -> Result<(), WorkspaceError> {
@@ -109,13 +149,13 @@ pub fn read_config(place: &StatePaths) -> Result<(Config, Vec<Warning>), Workspa
 /// Examines the repository without writing anything.
 pub fn examine(dir: &Utf8Path, config: &Config) -> Result<UserRepo, WorkspaceError> {
     let (base, filters) = (&config.repo.base_branch, &config.git.filters);
-    Ok(UserRepo::examine(dir.as_std_path(), base, filters)?)
+    Ok(again(|| UserRepo::examine(dir.as_std_path(), base, filters))?)
 }
 
 /// Creates the repository's state directory if it is missing.
 pub fn adopt(repo: &UserRepo, env: &StateEnv) -> Result<StatePaths, WorkspaceError> {
     let states = autopilot_host::git::state_root(env).ok_or(WorkspaceError::NoStateRoot)?;
-    let (_, state, _) = state::adopt(&repo.common_dir, &states)?;
+    let (_, state, _) = again(|| state::adopt(&repo.common_dir, &states))?;
     Ok(StatePaths { root: utf8(repo.root.clone())?, state: utf8(state)? })
 }
 

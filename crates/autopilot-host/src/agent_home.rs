@@ -23,6 +23,8 @@ const LOGINS_BYTES_MAX: u64 = 16 << 20;
 pub const COPY_BYTES_MAX: u64 = 32 << 20;
 /// The most files of a session that are kept.
 pub const SESSION_FILES_MAX: usize = 20_000;
+/// The most that is read of the files of a session.
+pub const TEXTS_BYTES_MAX: u64 = 128 << 20;
 /// The largest session that is kept.
 pub const SESSION_BYTES_MAX: u64 = 1 << 30;
 
@@ -258,6 +260,38 @@ pub fn login(name: impl Into<PathBuf>, path: &Path) -> Option<LoginFile> {
     let target = fs::canonicalize(path).ok().filter(|target| target.is_file())?;
     let before = file::read_capped(&target, LOGIN_BYTES_MAX).ok()?;
     Some(LoginFile { name: name.into(), target, before: String::from_utf8(before).ok()? })
+}
+
+/// Reads the files of a part of a home whose path below it `is_wanted` accepts. Links are not
+/// followed, and what can't be read or goes beyond `TEXTS_BYTES_MAX` in all is left out.
+pub fn texts(home: &Path, part: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
+    let (mut texts, mut room) = (Vec::new(), TEXTS_BYTES_MAX);
+    let mut to_do = vec![part.to_owned()];
+    let mut files = 0;
+    while let Some(below) = to_do.pop() {
+        let is_dir = home.join(&below).symlink_metadata().is_ok_and(|found| found.is_dir());
+        let Some(entries) = is_dir.then(|| fs::read_dir(home.join(&below)).ok()).flatten() else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            files += 1;
+            if files > SESSION_FILES_MAX {
+                return texts;
+            }
+            let path = below.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                to_do.push(path);
+            } else if kind.is_file()
+                && is_wanted(&path)
+                && let Ok(bytes) = file::read_capped(&home.join(&path), room)
+            {
+                room = room.saturating_sub(bytes.len() as u64);
+                texts.push(String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+    }
+    texts
 }
 
 /// Copies every plain file of `part` from one directory to the other, except those `left_out`. No

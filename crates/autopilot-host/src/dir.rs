@@ -83,7 +83,7 @@ pub fn remove_file(path: &Path) -> io::Result<bool> {
 /// Removes a directory with all its contents, without following links. Directories that are closed
 /// to writing (some package caches are) are opened first.
 ///
-/// The depth has no limit: directories are brought up one level after the other, so neither the
+/// Ends early, with the rest left in place, when the caller's patience does. The depth has no limit: directories are brought up one level after the other, so neither the
 /// stack nor the number of open files nor the length of a path sets one.
 pub fn remove(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| {
@@ -104,6 +104,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
     let mut found = false;
     for entry in opened(path)? {
+        crate::patience::check()?;
         let entry = entry?;
         found = true;
         if !entry.file_type()?.is_dir() {
@@ -111,6 +112,7 @@ fn empty_once(path: &Path, brought_up: &mut u64) -> io::Result<bool> {
             continue;
         }
         for below in opened(&entry.path())? {
+            crate::patience::check()?;
             let below = below?;
             if below.file_type()?.is_dir() {
                 // An empty directory can be removed whatever its own permissions are.
@@ -167,6 +169,7 @@ pub(crate) fn add_mode(path: &Path, bits: u32) -> io::Result<()> {
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
+        crate::patience::check()?;
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {

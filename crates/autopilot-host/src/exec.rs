@@ -231,8 +231,10 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
         }
         ProcessStdin::Open => input,
     };
+    let supervisor = attendant.supervisor();
     let ending = tokio::spawn(attendant.attend());
-    let parts = child::ChildParts { agent, lines, heard, captured, ending, progress, input };
+    let parts =
+        child::ChildParts { agent, supervisor, lines, heard, captured, ending, progress, input };
     Ok((control.clone(), Child::new(parts, control)))
 }
 

@@ -5,9 +5,18 @@
 /// The time between two looks of a loop. `AUTOPILOT_LOOK_MS` makes it longer in a debug build, so that
 /// a test can tell what is heard from what is looked for.
 pub fn look_every(time: std::time::Duration) -> std::time::Duration {
-    let asked = std::env::var("AUTOPILOT_LOOK_MS").ok().filter(|_| cfg!(debug_assertions));
-    let asked = asked.and_then(|text| text.parse().ok());
-    asked.map_or(time, std::time::Duration::from_millis)
+    asked_for("AUTOPILOT_LOOK_MS").unwrap_or(time)
+}
+
+/// The least time for git to save work. `AUTOPILOT_SAVE_MS` makes it shorter in a debug build, so
+/// that a test need not wait for minutes.
+pub fn save_within(time: std::time::Duration) -> std::time::Duration {
+    asked_for("AUTOPILOT_SAVE_MS").unwrap_or(time)
+}
+
+fn asked_for(variable: &str) -> Option<std::time::Duration> {
+    let asked = std::env::var(variable).ok().filter(|_| cfg!(debug_assertions));
+    asked.and_then(|text| text.parse().ok()).map(std::time::Duration::from_millis)
 }
 
 /// Passes the crash point of this name, or ends the process here.

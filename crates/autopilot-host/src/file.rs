@@ -36,6 +36,43 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Dir::open(dir)?.write_atomic(Path::new(name), bytes)
 }
 
+/// Removes temporary files that dead processes left in a directory, with those below it if `deep`.
+/// A file whose writer lives is left alone. Returns how many were removed; what can't be read is
+/// passed over.
+pub fn sweep_temporary(root: &Path, deep: bool) -> usize {
+    let mut removed = 0;
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && deep {
+                pending.push(entry.path());
+            }
+            let name = entry.file_name();
+            let writer = name.to_str().and_then(temporary_writer).filter(|_| kind.is_file());
+            if writer.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+                removed += usize::from(std::fs::remove_file(entry.path()).is_ok());
+            }
+        }
+    }
+    removed
+}
+
+/// Returns the process that wrote a temporary file, by its name: `.<name>.<pid>.<clock>.<count>.tmp`
+/// for files, `<name>.<pid>-<count>.tmp` (and its log) for a database.
+fn temporary_writer(name: &str) -> Option<u32> {
+    let name = name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm")).unwrap_or(name);
+    let name = name.strip_suffix(".tmp")?;
+    let mut parts = name.rsplit('.');
+    let (last, clock) = (parts.next()?, parts.next()?);
+    if let Some((pid, count)) = last.split_once('-') {
+        return count.parse::<u32>().ok().and(pid.parse().ok());
+    }
+    let pid = parts.next().filter(|_| name.starts_with('.'))?;
+    let is_ours = last.parse::<u64>().is_ok() && u128::from_str_radix(clock, 16).is_ok();
+    pid.parse().ok().filter(|_| is_ours)
+}
+
 /// Opens a file for appending, creating it if needed.
 pub fn append(path: &Path) -> Result<Append, FileError> {
     let (dir, name) = split(path)?;

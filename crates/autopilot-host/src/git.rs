@@ -17,6 +17,7 @@ mod listing;
 mod merge;
 mod name;
 mod object;
+mod overlaid;
 mod patch;
 mod publish;
 mod pump;
@@ -33,24 +34,27 @@ mod train;
 mod transfer;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
-pub use capture::{AttemptName, Capture, CaptureRequest, Violation};
+pub use capture::{
+    AttemptName, Capture, CaptureCaps, CaptureRequest, OVERSIZE, Oversize, Violation,
+};
 pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::GitError;
-pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub};
+pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, ObjectMend};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
 pub use object::Oid;
+pub use overlaid::{Overlaid, overlaid};
 pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
 pub use rehearsal::{apply_change, make_rehearsal};
 pub use repo::{Filter, RepoHead, RepoRefusal, UserRepo};
 pub use salvage::Salvaged;
-pub use skill::{SkillFile, SkillLimits, skill_files};
+pub use skill::{FolderFile, SkillFile, SkillLimits, folder_files, skill_files};
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, Sought, Tip, Track, Wagon};

@@ -19,6 +19,7 @@ pub mod lock;
 pub mod model_api;
 pub mod notify;
 pub mod output;
+pub mod patience;
 mod pause;
 pub mod port;
 pub mod proc;

@@ -7,6 +7,7 @@
 
 mod entry;
 mod error;
+mod foreign;
 mod journal;
 mod run;
 mod sqlite;
@@ -17,9 +18,11 @@ pub use entry::{
     Snapshot,
 };
 pub use error::{Error, Reach, StorageTrouble};
+pub use foreign::foreign_figures;
 pub use journal::{Journal, JournalHistory};
 pub use run::{JournalRun, LeaseClaim, NewRun, RunLease};
 pub use sqlite::check::{Health, RunHealth, SeqSpan, check};
+pub use sqlite::log_mark;
 pub use sqlite::reader::SqliteReader;
 pub use sqlite::salvage::{Salvage, salvage};
 pub use sqlite::{SNAPSHOTS_KEPT_MAX, SqliteJournal};

@@ -13,6 +13,7 @@ use crate::run::JournalRun;
 mod append;
 pub mod check;
 mod file;
+pub mod log_mark;
 mod query;
 pub mod reader;
 pub mod salvage;
@@ -37,6 +38,7 @@ const WAL_BYTES_KEPT_MAX: i64 = 64 << 20;
 /// A journal in an SQLite file, open for reading and writing.
 pub struct SqliteJournal {
     store: Store,
+    _mark: OpenMark,
 }
 
 /// An open database, with its path for messages.
@@ -77,7 +79,8 @@ impl SqliteJournal {
 
     fn open_checked(path: &Utf8Path, migrations: &Migrations<'_>) -> Result<Self, Error> {
         file::check_present(path)?;
-        if let Some(what) = wal::damage(path)? {
+        let missing = log_mark::missing_log(path)?;
+        if let Some(what) = missing.map_or_else(|| wal::damage(path), |what| Ok(Some(what)))? {
             return Err(Error::Damaged { path: path.to_owned(), what, readable: Vec::new() });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -85,7 +88,23 @@ impl SqliteJournal {
         schema::bring_up_to_date(&mut store, migrations)?;
         store.check_tails()?;
         store.set_durable()?;
-        Ok(Self { store })
+        log_mark::set(path)?;
+        Ok(Self { store, _mark: OpenMark(path.to_owned()) })
+    }
+}
+
+impl Drop for SqliteJournal {
+    fn drop(&mut self) {
+        log_mark::closing(&self.store.path);
+    }
+}
+
+/// Takes the mark away after the connection, the field before it, was closed.
+struct OpenMark(Utf8PathBuf);
+
+impl Drop for OpenMark {
+    fn drop(&mut self) {
+        log_mark::closed(&self.0);
     }
 }
 
@@ -131,7 +150,37 @@ fn storage_error(path: &Utf8Path, operation: &'static str, source: rusqlite::Err
         Some(Code::DatabaseCorrupt | Code::NotADatabase) => StorageTrouble::Damaged,
         Some(_) | None => StorageTrouble::Other,
     };
-    Error::Storage { operation, journal: path.to_string(), trouble, source: source.into() }
+    let source = Box::new(StorageCause { trouble, raw: source });
+    Error::Storage { operation, journal: path.to_string(), trouble, source }
+}
+
+/// A failure of the database, told in words for people. The database's own are in its debug form.
+#[derive(Debug)]
+struct StorageCause {
+    trouble: crate::StorageTrouble,
+    raw: rusqlite::Error,
+}
+
+impl std::error::Error for StorageCause {}
+
+impl std::fmt::Display for StorageCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use crate::StorageTrouble;
+        f.write_str(match self.trouble {
+            StorageTrouble::Full => "the disk is full",
+            StorageTrouble::Io => "the disk failed to read or write it",
+            StorageTrouble::ReadOnly => "the file or its directory can't be written",
+            StorageTrouble::Busy => "another process holds it",
+            StorageTrouble::Damaged => "its content is damaged",
+            StorageTrouble::Other => match self.raw.sqlite_error().map(|error| error.code) {
+                Some(rusqlite::ErrorCode::CannotOpen) => "the file can't be opened",
+                Some(rusqlite::ErrorCode::PermissionDenied) => "permission denied",
+                Some(rusqlite::ErrorCode::OutOfMemory) => "there is not enough memory",
+                Some(code) => return write!(f, "the database refused it ({code:?})"),
+                None => "the database gave an answer that was not expected",
+            },
+        })
+    }
 }
 
 impl AsRef<Store> for SqliteJournal {

@@ -23,7 +23,7 @@ use autopilot_core::input::{Ask, AttemptWord, Input};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 use autopilot_core::wanted::Want;
-use books::{Books, Kind, Place};
+use books::{BookedGrant, Books, Kind, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Audit {
             *owed = owed.max(bill);
         }
         if *input == Input::Boot {
-            self.grants_are_owed();
+            self.grants_are_owed(record.map_or(ahead.at, |record| record.at));
         }
         if let Some(record) = record {
             self.check(record.seq == self.books.seq + 1, || "a record is out of order".to_owned());
@@ -78,9 +78,14 @@ impl Audit {
         if said_nothing {
             return;
         }
-        let paid: u64 = self.owed.values().map(|bill| bill.usd.0).sum();
-        self.check(ahead.run.spent.usd.0 == paid, || {
-            format!("I7: bills of {paid} were heard, {} are counted", ahead.run.spent.usd.0)
+        let paid: u64 = self.owed.values().map(|bill| bill.counted().0).sum();
+        let counted = ahead.run.spent.counted().0;
+        self.check(counted == paid, || {
+            format!("I7: bills of {paid} were heard, {counted} are counted")
+        });
+        let told: u64 = self.owed.values().map(|bill| bill.usd.0).sum();
+        self.check(ahead.run.spent.usd.0 == told, || {
+            format!("I7: {told} was told, {} is called told", ahead.run.spent.usd.0)
         });
         if let Err(what) = self.books.agree(ahead) {
             self.broken(&what);
@@ -105,13 +110,18 @@ impl Audit {
         }
     }
 
-    /// Who was given money by a process that died and told no cost of it owes all of it.
-    fn grants_are_owed(&mut self) {
-        for (id, (given, before)) in &self.books.grants {
-            let known = self.books.bills.get(id).map_or(0, |bill| bill.usd.0);
-            if known <= *before {
+    /// Who was given money by a process that died and told no cost of it owes what its time is taken
+    /// to cost, and no more than it was given.
+    fn grants_are_owed(&mut self, at: Time) {
+        for (id, grant) in &self.books.grants {
+            let BookedGrant { given, before, at: since, ended } = *grant;
+            let known = self.books.bills.get(id).copied().unwrap_or_default();
+            if known.counted() <= before.counted() {
+                // A dollar for each minute, by begun seconds; written down here once more on purpose.
+                let seconds = ended.unwrap_or(at).since_ms(since) / 1000 + 1;
+                let guess = Micros(given.min((seconds * 1_000_000).div_ceil(60)));
                 let owed = self.owed.entry(*id).or_default();
-                owed.usd = owed.usd.max(Micros(before + given));
+                owed.estimated = owed.estimated.max(before.estimated.plus(guess));
             }
         }
     }

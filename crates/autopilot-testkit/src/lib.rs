@@ -11,6 +11,7 @@ pub mod agent;
 pub mod agents;
 pub mod audit;
 pub mod fault;
+pub mod faulty_git;
 pub mod goal;
 pub mod model;
 pub mod netns;

@@ -11,6 +11,12 @@ mod goal;
 mod machine;
 #[path = "scenarios/refusal.rs"]
 mod refusal;
+#[path = "scenarios/secret.rs"]
+mod secret;
+#[path = "scenarios/session.rs"]
+mod session;
+#[path = "scenarios/turn.rs"]
+mod turn;
 
 fn story(text: &str) -> Story {
     match play(text) {
@@ -302,10 +308,14 @@ fn money_survives_a_crash() {
 }
 
 #[test]
-fn who_told_no_cost_before_a_crash_is_charged_what_it_was_given() {
+fn who_told_no_cost_before_a_crash_is_charged_by_its_time_and_at_most_what_it_was_given() {
     check(
         "task a\n a: build ok given $5\n crash during build",
-        "a done (1 interruption, $5.00) — run done",
+        "a done (1 interruption, about $0.10) — run done",
+    );
+    check(
+        "task a\n a: build ok given $0.01\n crash during build",
+        "a done (1 interruption, about $0.01) — run done",
     );
     // A figure that was told counts, and who has ended owes what it told.
     check(
@@ -321,17 +331,33 @@ fn who_told_no_cost_before_a_crash_is_charged_what_it_was_given() {
 #[test]
 fn money_that_may_be_gone_after_a_crash_is_not_given_again() {
     let story = check(
-        "task a\n limit usd 5\n a: build ok given $5\n crash during build",
-        "a at build (1 interruption, $5.00) — run rests: the run has spent $5.00 of its limit of $5.00",
+        "task a\n limit usd 0.01\n a: build ok given $0.01\n crash during build",
+        "a at build (1 interruption, about $0.01) — run rests: the run has spent $0.00 and an estimated \
+         $0.01 of its limit of $0.01",
     );
     assert_eq!(story.starts, "a.build");
+    let story = check(
+        "plan a; b\n limit usd per task 0.01\n a: build ok given $0.01\n crash during a build",
+        "a failed: task a has spent $0.00 and an estimated $0.01 of its limit of $0.01 (1 interruption, \
+         about $0.01) · b done (1 interruption) — run failed: 1 task failed",
+    );
+    assert!(!story.starts.contains("a.validate"), "{}", story.starts);
+}
+
+#[test]
+fn money_that_is_only_reserved_uses_up_no_limit() {
+    let story = check(
+        "task a\n limit usd 5\n a: build ok given $5\n crash during build",
+        "a done (1 interruption, about $0.10) — run done",
+    );
+    assert!(story.starts.starts_with("a.build a.build"), "{}", story.starts);
 }
 
 #[test]
 fn who_was_told_to_end_is_charged_when_its_process_dies_before_it_tells() {
     check(
         "task a\n a: build ok given $5\n stop now during build; resume",
-        "a done ($5.00) — run done",
+        "a done (about $0.08) — run done",
     );
 }
 

@@ -18,7 +18,7 @@ use autopilot_view::trouble::{LastTrouble, trouble};
 use autopilot_view::{headline, why};
 use std::collections::{BTreeMap, VecDeque};
 
-pub use worker::{Worker, is_subagent};
+pub use worker::Worker;
 
 /// Lines of the log that are kept.
 pub const LOG_LINES_MAX: usize = 500;
@@ -155,6 +155,7 @@ impl Screen {
             self.tell_event(event, record.at);
             self.note_failure(event);
         }
+        self.forget_mended();
         for line in notice::lines(record, &self.state, &self.tally) {
             self.push(record.at, line, LineKind::Graph);
         }
@@ -281,6 +282,14 @@ impl Screen {
         let known = self.state.task(*task);
         let shown = known.last(*step).into_iter().chain(&known.broken);
         let round = shown.filter(|shown| shown.id == *id).map(|shown| shown.round).next();
+        // A command that failed in the same round says more than the review after it.
+        let is_told = |shown: &ShownFailure| {
+            let of_same = shown.task == *task && Some(shown.round) == round;
+            of_same && shown.step == Step::Validate && *step == Step::Review
+        };
+        if self.failure.as_ref().is_some_and(is_told) {
+            return;
+        }
         self.failure = Some(ShownFailure {
             task: *task,
             step: *step,
@@ -290,6 +299,18 @@ impl Screen {
             log: facts.log.clone(),
             tail: None,
         });
+    }
+
+    /// Takes the failure of a task that is done since off the screen.
+    fn forget_mended(&mut self) {
+        let Some(shown) = &self.failure else { return };
+        let is_over = matches!(
+            self.state.task(shown.task).end(),
+            Some(TaskEnd::Closed | TaskEnd::Skipped { .. })
+        );
+        if is_over {
+            self.failure = self.newest_failure();
+        }
     }
 
     fn newest_failure(&self) -> Option<ShownFailure> {
@@ -364,6 +385,25 @@ mod tests {
         assert_eq!(screen.selected, Some(a));
         screen.toggle(View::Tasks);
         assert_eq!(screen.view, View::Board);
+    }
+
+    #[test]
+    fn the_failure_of_a_task_that_is_done_since_gives_way_to_one_that_is_not() {
+        let mut sample = SampleRun::planned(&[("a", &[]), ("b", &[])]);
+        sample.start(&["a", "b"], Step::Build);
+        let (a, b) = (sample.id("a"), sample.id("b"));
+        let broke = |why: &str| Outcome::Broke { why: why.into() };
+        sample.ends(b, broke("b is broken"), Default::default());
+        sample.ends(a, broke("a is broken"), Default::default());
+        let shown = |sample: &SampleRun| sample.screen.failure.clone().map(|failure| failure.why);
+        assert_eq!(shown(&sample).as_deref(), Some("a is broken"));
+        sample.happens(vec![Event::TaskSettled { task: a, end: TaskEnd::Closed }]);
+        assert_eq!(shown(&sample).as_deref(), Some("b is broken"));
+        sample.happens(vec![Event::TaskSettled { task: b, end: TaskEnd::Closed }]);
+        assert_eq!(shown(&sample), None);
+        let mut late = Screen::new(Seat::Onlooker, manner());
+        late.take_up(sample.state().clone());
+        assert_eq!(late.failure, None);
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub trait Hands {
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
     /// A title and the changes of a task.
     fn diff(&mut self, state: &State, task: TaskId) -> Result<(String, String), String>;
-    /// The last lines of a log, by the path in the journal.
-    fn tail(&mut self, log: &str) -> Vec<String>;
+    /// The lines of a failed step's log that say why, by the path in the journal.
+    fn tail(&mut self, state: &State, log: &str) -> Vec<String>;
 }
 
 /// Shows the screen until the feed ends or an onlooker leaves.
@@ -77,7 +77,7 @@ pub fn show(
             return Ok(());
         }
         if let Some(log) = screen.wants_tail().map(str::to_owned) {
-            let lines = hands.tail(&log);
+            let lines = hands.tail(&screen.state, &log);
             screen.tail(&log, lines);
         }
         if read.elapsed() >= REREAD_EVERY {
@@ -207,7 +207,7 @@ mod tests {
             Ok((state.task(task).name().to_owned(), "+new".to_owned()))
         }
 
-        fn tail(&mut self, _: &str) -> Vec<String> {
+        fn tail(&mut self, _: &State, _: &str) -> Vec<String> {
             Vec::new()
         }
     }

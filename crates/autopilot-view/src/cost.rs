@@ -3,7 +3,7 @@
 
 use crate::history::{PastAttempt, history};
 use autopilot_core::event::{Bill, Record};
-use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
 use autopilot_core::step::Step;
 
 /// The amount that one record added to the bill of an attempt; an attempt's charges sum to its bill.
@@ -22,6 +22,8 @@ pub struct Charge {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub bill: Bill,
+    /// The money that is reserved for attempts and not spent.
+    pub reserved: Micros,
     /// All attempts, whether they reported a cost or not.
     pub attempts: u32,
     /// The attempts whose cost is not, or not fully, known.
@@ -36,6 +38,7 @@ impl Sum {
     pub fn plus(self, other: Sum) -> Sum {
         Sum {
             bill: self.bill.plus(other.bill),
+            reserved: self.reserved.plus(other.reserved),
             attempts: self.attempts + other.attempts,
             cost_unknown: self.cost_unknown + other.cost_unknown,
             tokens_unknown: self.tokens_unknown + other.tokens_unknown,
@@ -44,7 +47,7 @@ impl Sum {
 
     /// Whether nothing of the cost is known.
     pub fn is_cost_dark(&self) -> bool {
-        self.attempts > 0 && self.cost_unknown >= self.attempts && self.bill.usd.0 == 0
+        self.attempts > 0 && self.cost_unknown >= self.attempts && self.bill.counted().0 == 0
     }
 
     /// Whether nothing of the tokens is known.
@@ -77,7 +80,8 @@ pub(super) fn of_attempt(tried: &PastAttempt) -> Vec<Charge> {
     if let Some(first) = charges.first_mut() {
         let told = tried.bill.tokens_in + tried.bill.tokens_out;
         first.sum.attempts = 1;
-        first.sum.cost_unknown = u32::from(!is_billed || tried.bill.unpriced);
+        first.sum.reserved = tried.reserved;
+        first.sum.cost_unknown = u32::from(!is_billed || !tried.bill.is_complete());
         first.sum.tokens_unknown = u32::from(told == 0);
     }
     charges
@@ -87,7 +91,6 @@ pub(super) fn of_attempt(tried: &PastAttempt) -> Vec<Charge> {
 mod tests {
     use super::*;
     use autopilot_core::event::{Event, Facts, Outcome};
-    use autopilot_core::id::Micros;
 
     const TASK: TaskId = TaskId(1);
 
@@ -115,7 +118,7 @@ mod tests {
 
     fn told(records: &[Record]) -> Vec<(i64, u64, u64, u32, u32, u32)> {
         let tell = |charge: Charge| {
-            let Sum { bill, attempts, cost_unknown, tokens_unknown } = charge.sum;
+            let Sum { bill, attempts, cost_unknown, tokens_unknown, .. } = charge.sum;
             (charge.at.0, bill.usd.0, bill.tokens_in, attempts, cost_unknown, tokens_unknown)
         };
         charges(records).into_iter().map(tell).collect()

@@ -3,7 +3,7 @@
 
 use crate::wording::happened;
 use autopilot_core::event::{Bill, Event, Facts, Outcome, Record};
-use autopilot_core::id::{AttemptId, TaskId, Time};
+use autopilot_core::id::{AttemptId, Micros, TaskId, Time};
 use autopilot_core::session_name::asked_something;
 use autopilot_core::step::Step;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub struct PastAttempt {
     pub bill: Bill,
     /// The amounts by which its bill grew, with their times.
     pub rises: Vec<(Time, Bill)>,
+    /// The money that is reserved for it and not spent.
+    pub reserved: Micros,
     /// The sessions that its agent opened, the last one at the end.
     pub sessions: Vec<String>,
 }
@@ -104,6 +106,7 @@ impl HistoryFold {
                     facts: Facts::default(),
                     bill: Bill::default(),
                     rises: Vec::new(),
+                    reserved: Micros(0),
                     sessions: Vec::new(),
                 };
                 self.attempts.insert(id, started);
@@ -118,7 +121,14 @@ impl HistoryFold {
                 if let Some(tried) = self.attempts.get_mut(id) {
                     let before = tried.bill;
                     tried.bill = before.max(*bill);
-                    tried.rises.push((at, tried.bill.since(before)));
+                    let rise = tried.bill.since(before);
+                    tried.reserved = tried.reserved.minus(rise.counted());
+                    tried.rises.push((at, rise));
+                }
+            }
+            Event::MoneyGiven { id, usd, .. } => {
+                if let Some(tried) = self.attempts.get_mut(id) {
+                    tried.reserved = *usd;
                 }
             }
             Event::SessionOpened { id, session, .. } => {
@@ -151,7 +161,6 @@ fn remark(event: &Event) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autopilot_core::id::Micros;
     use autopilot_core::pipeline::Switch;
 
     const TASK: TaskId = TaskId(1);

@@ -1,6 +1,7 @@
 //! Entries of `.autopilot/RELEASE_NOTES_RUNNING.md`: one per failed round and per settled task, keyed
 //! by its event so that none is written twice after a crash.
 
+use super::money;
 use super::{count, duration, one_line};
 use autopilot_core::event::{Event, Record, Skip, TaskEnd, Verdict};
 use autopilot_core::pipeline::Switch;
@@ -51,7 +52,7 @@ fn entry(event: &Event, record: &Record, state: &State) -> Option<String> {
 fn settled(task: &Task, end: &TaskEnd, state: &State) -> String {
     let title = one_line(&task.spec.title);
     let (rounds, time) = (count(task.round as usize, "iteration"), duration(task.spent.work_ms));
-    let spent = format!("{rounds}, {time}, {}", task.spent.bill.usd);
+    let spent = format!("{rounds}, {time}, {}", money::cost(task.spent.bill));
     match end {
         TaskEnd::Closed => {
             let commit: String =

@@ -1,5 +1,6 @@
 //! Progress lines of a run, for a terminal without a dashboard and for a log.
 
+use super::money;
 use super::wording::happened;
 use super::{duration, passed_word};
 use autopilot_core::event::{Event, Facts, Outcome, Skip, TaskEnd};
@@ -77,7 +78,7 @@ fn text(event: &Event, state: &State) -> Option<String> {
             format!("continues session {session}")
         }
         Event::SessionOpened { session, .. } => format!("session {session}"),
-        Event::Billed { bill, .. } => format!("cost so far {}", bill.usd),
+        Event::Billed { bill, .. } => format!("cost so far {}", money::cost(*bill)),
         other => happened(other)?,
     })
 }

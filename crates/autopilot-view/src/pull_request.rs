@@ -8,10 +8,11 @@ mod markdown;
 #[cfg(test)]
 mod tests;
 
+use super::money;
 use super::notes::waived;
 use super::wording::review_word;
 use super::{count, duration, failure, leaves, task_word};
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Bill, Outcome};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
@@ -99,11 +100,13 @@ fn tasks(state: &State, known: &PullRequestFacts<'_>) -> String {
             task_word(task),
             task.round,
             duration(task.spent.work_ms),
-            task.spent.bill.usd,
+            money::cost(task.spent.bill),
         )
     });
     text.push_str(&capped(rows, "| ", "tasks", TASKS_BYTES_MAX));
-    let (active, usd) = (duration(state.run.active_ms), state.run.spent.usd);
+    // Whose cost is unknown is said behind it.
+    let usd = money::cost(Bill { unpriced: false, ..state.run.spent });
+    let active = duration(state.run.active_ms);
     let _ = write!(text, "\n{active} of work, {usd}");
     if !known.unpriced.is_empty() {
         let _ = write!(text, " and an unknown amount for {}", escaped(&known.unpriced.join(", ")));

@@ -226,7 +226,7 @@ fn facts(source: &PageSource<'_>) -> FactRows {
         ("ended", end.map(Time::rfc3339)),
         ("last change", end.is_none().then(|| run.moved_at.rfc3339())),
         ("time worked", Some(duration(run.active_ms))),
-        ("cost", Some(money::cost(run.spent))),
+        ("cost", Some(money::cost_of_run(state))),
         ("tokens", Some(tokens(run.spent.tokens_in, run.spent.tokens_out))),
         ("branch", Some(format!("{} from {} at {base}", run.branch, run.base_branch))),
         ("pull request", super::state_json::pull_request(state).map(str::to_owned)),
@@ -305,7 +305,7 @@ fn report_task(source: &PageSource<'_>, task: &Task) -> ReportTask {
             ("iterations", Some(task.round.to_string())),
             ("attempts", Some(task.spent.attempts.to_string())),
             ("time worked", Some(duration(task.spent.work_ms))),
-            ("cost", Some(money::cost(bill))),
+            ("cost", Some(money::cost_of_task(source.state, task))),
             ("tokens", Some(tokens(bill.tokens_in, bill.tokens_out))),
             ("commit", task.commit.clone()),
             ("after", (!after.is_empty()).then(|| after.join(", "))),
@@ -336,13 +336,14 @@ fn limits(state: &State) -> Vec<Limit> {
         number("interruptions (highest of any task)", interruptions, limits.interruptions_max),
     ];
     if let Some(max) = limits.usd_max {
-        let is_hit = run.spent.usd >= max;
-        rows.push(limit("money", money::cost(run.spent), max.to_string(), is_hit));
+        let is_hit = run.spent.counted() >= max;
+        rows.push(limit("money", money::cost_of_run(state), max.to_string(), is_hit));
     }
     if let Some(max) = limits.usd_per_task_max {
-        let most = state.tasks.iter().map(|task| task.spent.bill.usd).max().unwrap_or_default();
+        let most = state.tasks.iter().map(|task| task.spent.bill);
+        let most = most.max_by_key(|bill| bill.counted()).unwrap_or_default();
         let what = "money per task (highest of any task)";
-        rows.push(limit(what, most.to_string(), max.to_string(), most >= max));
+        rows.push(limit(what, money::cost(most), max.to_string(), most.counted() >= max));
     }
     rows.extend(limits.wall_max_ms.map(|max| time("time worked", run.active_ms, max)));
     let waited = most(|task| task.spent.waited_ms);

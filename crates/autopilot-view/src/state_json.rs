@@ -122,6 +122,9 @@ fn one_task(state: &State, task: &Task) -> Value {
         "interruptions": task.spent.interruptions,
         "duration": task.spent.work_ms as f64 / 1000.0,
         "cost_usd": task.spent.bill.usd.usd(),
+        "cost_estimated_usd": task.spent.bill.estimated.usd(),
+        "cost_reserved_usd": state.reserved(Some(task.id)).usd(),
+        "cost_complete": task.spent.bill.is_complete(),
         "branch": task.is_closed().then(|| format!("autopilot/{}", task.name())),
         "commit": task.commit,
         "skipped": task.skipped.iter().map(|(step, why)| (step.word().to_owned(), json!(why)))

@@ -29,7 +29,7 @@ pub fn status_md(state: &State) -> String {
     }
     row("started", run.started_at.rfc3339());
     row("last change", run.moved_at.rfc3339());
-    row("cost", money::cost(run.spent));
+    row("cost", money::cost_of_run(state));
     if let Some(used) = super::used(state).line() {
         row("used", used);
     }
@@ -77,7 +77,7 @@ fn tasks(text: &mut String, state: &State) {
             shown_word(state, task),
             task.round,
             duration(task.spent.work_ms),
-            money::cost(task.spent.bill),
+            money::cost_of_task(state, task),
             cell(&result),
         );
     }

@@ -1,6 +1,6 @@
 //! The newest failure in a run, with its log.
 
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Outcome, TaskEnd};
 use autopilot_core::state::{Shown, State, Task};
 use autopilot_core::step::Step;
 
@@ -20,7 +20,7 @@ impl LastTrouble<'_> {
     }
 }
 
-/// Returns the newest failure in a run.
+/// Returns the newest failure in a run, except of tasks that are done since or left out.
 pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
     let of_task = |task| {
         let failed =
@@ -32,5 +32,47 @@ pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
         let failures = results.iter().filter(move |(_, shown)| is_bad(shown)).map(failed);
         failures.chain(broken.iter().map(move |shown| LastTrouble { task, step: None, shown }))
     };
-    state.tasks.iter().flat_map(of_task).max_by_key(|trouble| trouble.shown.id)
+    let is_over = |task: &Task| match task.end() {
+        Some(TaskEnd::Closed | TaskEnd::Skipped { .. }) => true,
+        Some(TaskEnd::Failed { .. }) | None => false,
+    };
+    let tasks = state.tasks.iter().filter(|task| !is_over(task));
+    let newest = tasks.flat_map(of_task).max_by_key(|trouble| trouble.shown.id)?;
+    // What a command showed says more than what a reviewer made of it in the same round.
+    let proof = newest.task.last(Step::Validate).filter(|shown| {
+        newest.step == Some(Step::Review)
+            && shown.round == newest.shown.round
+            && shown.outcome.failure().is_some()
+    });
+    let proof = proof.map(|shown| LastTrouble { step: Some(Step::Validate), shown, ..newest });
+    Some(proof.unwrap_or(newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_core::event::Facts;
+    use autopilot_core::id::{AttemptId, TaskId, Time};
+
+    fn failed(seq: u64, round: u32) -> Shown {
+        let outcome = Outcome::Failed { why: format!("{seq}") };
+        let (id, facts) = (AttemptId { seq, place: 0 }, Facts::default());
+        Shown { id, round, at: Time(0), outcome, facts }
+    }
+
+    #[test]
+    fn failing_tests_are_shown_before_a_review_of_the_same_round() {
+        let mut task = Task::default();
+        task.id = TaskId::ROOT;
+        task.results.insert(Step::Validate, failed(1, 1));
+        task.results.insert(Step::Review, failed(2, 1));
+        let mut state = State::default();
+        state.tasks.push(task);
+        let step = |state: &State| trouble(state).and_then(|trouble| trouble.step);
+        assert_eq!(step(&state), Some(Step::Validate));
+        state.tasks[0].results.insert(Step::Review, failed(3, 2));
+        assert_eq!(step(&state), Some(Step::Review), "another round says something new");
+        state.tasks[0].status = autopilot_core::state::Status::Settled(TaskEnd::Closed);
+        assert_eq!(step(&state), None, "what is done has no trouble");
+    }
 }

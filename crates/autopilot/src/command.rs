@@ -94,6 +94,15 @@ pub fn place(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
     Ok(workspace::find(&global.repo, &StateEnv::from_process())?)
 }
 
+/// The same for commands about runs: fails if there were runs and what is known of them is gone.
+pub fn place_of_runs(global: &Global) -> Result<(StatePaths, bool), CommandFailure> {
+    let (place, known) = place(global)?;
+    if !known {
+        workspace::refuse_lost(&place, &StateEnv::from_process())?;
+    }
+    Ok((place, known))
+}
+
 /// Prints the answer of a command, as JSON if that is asked for.
 pub fn answer<T: Serialize>(global: &Global, value: T, text: impl FnOnce(&T) -> String) -> Done {
     if global.json {

@@ -111,7 +111,8 @@ impl CommandFailure {
     /// resumed when the fault is mended.
     #[must_use]
     pub fn of_existing_run(mut self) -> CommandFailure {
-        match by_error_number(&*self.error) {
+        let git = self.error.downcast_ref::<WorkspaceError>().and_then(WorkspaceError::git_fault);
+        match by_error_number(&*self.error).or(git) {
             Some(fault) if self.kind == ExitKind::Failed => {
                 self.kind = ExitKind::Paused;
                 self.hint(fault.remedy())
@@ -150,6 +151,14 @@ impl From<WorkspaceError> for CommandFailure {
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot => CommandFailure::config(error),
+            WorkspaceError::Lost(lost) => {
+                let remedy = lost.remedy();
+                CommandFailure::failed(error).hint(remedy)
+            }
+            WorkspaceError::HubDamaged { .. } => CommandFailure::failed(error).hint(
+                "put it back from a backup, or see with `autopilot recover` what is left and start \
+                 anew with `autopilot run --fresh`",
+            ),
             WorkspaceError::Store(StoreError::Journal(journal)) => match journal.trouble() {
                 Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
                     error,
@@ -219,6 +228,11 @@ impl From<RunProcessError> for CommandFailure {
                  `autopilot run` starts again"
                     .to_owned(),
             ),
+            RunProcessError::StateUnmounted { .. } => (
+                ExitKind::Paused,
+                "mount it again, then run `autopilot resume`; nothing that was recorded is lost"
+                    .to_owned(),
+            ),
             RunProcessError::Refused(refusal) => return refusal.into(),
             RunProcessError::NothingToResume { retry: None } => {
                 (ExitKind::Usage, "start one with `autopilot run tasks/<task>.md`".to_owned())
@@ -278,6 +292,12 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
         terminal::note(&told.to_string());
     }
     failure.kind.into()
+}
+
+/// Prints a failure that does not keep the command from going on.
+pub fn warn(failure: &CommandFailure) {
+    terminal::note(&format!("warning: {}", failure.message()));
+    failure.hints.iter().for_each(|hint| terminal::hint(hint));
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.

@@ -348,11 +348,8 @@ fn a_waived_review_is_recorded_and_failing_tests_still_block() {
 #[test]
 fn an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_breaks() {
     let stage = stage();
-    let mute = "
-- step: build
-  do: [{ append: { app.txt: \"done\\n\" } }, { answer: I am done }]
-";
-    stage.agents(&[mute, APPROVES]);
+    let mute = "\n- step: review\n  do: [{ answer: I like it }]\n";
+    stage.agents(&[BUILDS, mute]);
     stage.run_task().expect(10);
     let task = stage.first_task();
     assert_eq!(task["retries"], 2, "{task:#}");

@@ -236,10 +236,11 @@ fn sessions_go_on_and_are_missed() {
     assert_eq!(second.ending.session.as_deref(), Some(id.as_str()));
     let asked = server.requests().pop().unwrap().body["messages"].to_string();
     assert!(asked.contains("FIRST") && asked.contains("SECOND"), "{asked}");
-    // Tokens are of the run, money of the session.
+    // Tokens and money are of the session.
     let (before, after) = (first.ending.usage.unwrap(), second.ending.usage.unwrap());
-    assert_eq!(after.tokens.input, 1000);
+    assert_eq!(after.tokens.input, 2000);
     let bill = after.of_run(Some(&before));
+    assert_eq!(bill.tokens.input, 1000);
     assert!((bill.cost_usd.unwrap() - before.cost_usd.unwrap()).abs() < 1e-9, "{bill:?}");
 
     for id in ["0dca3a5f-7a4e-4f07-a3c9-0d1fb83ca4c4", "no-such-name"] {

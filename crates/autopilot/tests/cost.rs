@@ -245,7 +245,21 @@ fn a_limit_on_money_without_a_price_is_refused_and_the_key_named() {
     let build = row(&cost(&stage, &[])["parts"][1], "build");
     assert_eq!((&build["cost_usd"], &build["tokens_in"]), (&Value::Null, &10_000.into()));
     stage.task("more", "More");
-    stage.run(&["run", "tasks/more.md", "--max-usd", "1"]).expect(78).says(&["prices"]);
+    for more in [&[][..], &["--dry-run"]] {
+        let args = [&["run", "tasks/more.md", "--max-usd", "1"], more].concat();
+        stage.run(&args).expect(78).says(&["prices"]);
+    }
+}
+
+#[test]
+fn a_limit_that_is_checked_only_after_a_turn_is_said_before_it_starts() {
+    let late = "builder: codex_cli reports its usage at the end of a turn";
+    let prices = "prices: { gpt-5.5: { input: 1, output: 10, cached: 0.1 } }\n";
+    let stage = codex_stage(&format!("{prices}budget: {{ max_usd: 5 }}\n"));
+    stage.run(&["run", "tasks/say-done.md", "--dry-run"]).expect(0).says(&[late]);
+    assert!(!stage.folder().join("home/.codex/asked").exists(), "nothing was started");
+    assert!(stage.run(&["doctor"]).said().contains(late));
+    stage.run_task().expect(0).says(&[late]);
 }
 
 /// Where a program that stands in for an agent writes down how it was started.
@@ -363,29 +377,74 @@ fn budgets(stage: &Stage) -> Vec<f64> {
 }
 
 #[test]
-fn an_agent_that_ends_without_telling_its_cost_is_charged_what_it_was_given() {
+fn an_agent_that_ends_without_telling_its_cost_is_charged_an_estimate() {
     let says = r#"echo '{"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":"hm"}]}}'; exit 1"#;
-    let stage = claude_stage(says, "", "budget: { max_usd: 0.5 }\n");
+    let stage = claude_stage(says, "", "budget: { max_usd: 0.01 }\n");
     let rest = stage.run_task().expect(2);
-    rest.says(&["has spent $0.50 of its limit of $0.50", "cost: $0.50 + unknown"])
-        .says(&["`autopilot resume --max-usd N` with N above 0.50"]);
-    assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
+    rest.says(&["has spent $0.00 and an estimated $0.01 of its limit of $0.01"])
+        .says(&["cost: $0.00 + $0.01 estimated"])
+        .says(&["`autopilot resume --max-usd N` with N above 0.01"]);
+    assert_eq!(budgets(&stage), [0.01], "the same money is not given twice");
     let build = row(&cost(&stage, &[])["parts"][1], "build");
-    assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
-    stage.run(&["show", "say-done"]).expect(0).says(&["without reporting its cost; the $0.50"]);
-    stage.run(&["status"]).expect(0).says(&["$0.50 + unknown", "--max-usd N"]);
-    stage.run(&["runs"]).expect(0).says(&["$0.50 + unknown"]);
-    assert!(stage.read(".autopilot/STATUS.md").contains("$0.50 + unknown"));
+    assert_eq!((&build["cost_usd"], &build["cost_estimated_usd"]), (&0.0.into(), &0.01.into()));
+    assert_eq!(
+        (&build["cost_complete"], &build["attempts_of_unknown_cost"]),
+        (&false.into(), &1.into())
+    );
+    stage
+        .run(&["show", "say-done"])
+        .expect(0)
+        .says(&["an estimated $0.01 counts against the limit"]);
+    for command in [&["status"][..], &["runs"], &["runs", "--stats"], &["cost"]] {
+        stage.run(command).expect(0).says(&["estimated"]);
+    }
+    assert!(stage.read(".autopilot/STATUS.md").contains("$0.00 + $0.01 estimated"));
     // A plain `resume` rests at once.
     stage.run(&["resume"]).expect(2);
     assert_eq!(budgets(&stage).len(), 1);
 }
 
 #[test]
-fn an_agent_that_runs_out_of_time_is_charged_what_it_was_given() {
-    let stage = claude_stage("sleep 60", ", timeout_sec: 2", "budget: { max_usd: 0.5 }\n");
-    stage.run_task().expect(2).says(&["has spent $0.50 of its limit of $0.50"]);
-    assert_eq!(budgets(&stage), [0.5]);
+fn an_agent_that_runs_out_of_time_is_charged_by_its_time() {
+    let more = "budget: { max_usd: 0.04 }\nloop: { retries: { build: 3 } }\n";
+    let stage = claude_stage("sleep 60", ", timeout_sec: 2", more);
+    stage.run_task().expect(2).says(&["estimated $0.04 of its limit of $0.04"]);
+    let told = budgets(&stage);
+    let rest = told[1..].iter().all(|told| *told <= 0.01);
+    assert!(told[0] == 0.04 && rest, "each has what is left: {told:?}");
+}
+
+/// The figures of a run's money: told, estimated, reserved.
+fn figures(stage: &Stage) -> (f64, f64, f64) {
+    let status = stage.run(&["status", "--json"]).expect(0).out;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let figure = |key: &str| status[key].as_f64().unwrap_or_else(|| panic!("{key}: {status}"));
+    (figure("cost_usd"), figure("cost_estimated_usd"), figure("cost_reserved_usd"))
+}
+
+#[test]
+fn a_run_that_is_stopped_at_once_goes_on_with_the_money_it_has_not_spent() {
+    let script = format!("[ $(wc -l < \"$HOME/own/asked\") != 1 ] || sleep 60\n{SPENDS_A_FIFTH}");
+    let stage = claude_stage(&script, "", "");
+    let run = stage.start(&["run", "tasks/say-done.md", "--max-usd", "2"]);
+    stage.wait_until("it works", has_asked);
+    // What is reserved for it is not spent.
+    stage.wait_until("its money is reserved", |stage| figures(stage) == (0.0, 0.0, 2.0));
+    stage.run(&["status"]).expect(0).says(&["$0.00, $2.00 reserved"]);
+    stage.run(&["cost"]).expect(0).says(&["unknown, $2.0000 reserved"]);
+    stage.run(&["runs"]).expect(0).says(&["$0.00, $2.00 reserved"]);
+    stage.run(&["stop", "--now"]).expect(0);
+    let rest = run.wait();
+    assert!(rest.said().contains("estimated"), "{}", rest.said());
+    let (told, estimated, reserved) = figures(&stage);
+    assert_eq!((told, reserved), (0.0, 0.0), "the reservation is settled");
+    assert!(estimated > 0.0 && estimated < 1.0, "by its time: {estimated}");
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    let given = budgets(&stage);
+    assert!((given[1] - (2.0 - estimated)).abs() < 1e-9, "{given:?}, {estimated}");
+    let (told, still, _) = figures(&stage);
+    assert_eq!(still, estimated, "an estimate stays one");
+    assert!(told >= 0.2, "{told}");
 }
 
 /// Tells what it has cost when it is asked to stop.
@@ -492,17 +551,29 @@ fn has_asked(stage: &Stage) -> bool {
 }
 
 #[test]
-fn what_an_attempt_was_given_is_charged_when_the_controller_is_killed_in_its_middle() {
-    let stage = claude_stage("sleep 60", "", "budget: { max_usd: 0.5 }\n");
+fn what_an_attempt_was_given_is_settled_when_the_controller_is_killed_in_its_middle() {
+    let script = format!("[ $(wc -l < \"$HOME/own/asked\") != 1 ] || sleep 60\n{SPENDS_A_FIFTH}");
+    let stage = claude_stage(&script, "", "budget: { max_usd: 5 }\n");
+    kill_when(&stage, "it works", has_asked);
+    assert_eq!(figures(&stage), (0.0, 0.0, 5.0), "nobody has settled it yet");
+    stage.run(&["status"]).expect(0).says(&["$5.00 reserved"]);
+    stage.run(&["resume"]).expect(0).says(&["DONE", "estimated"]);
+    let (_, estimated, reserved) = figures(&stage);
+    assert!(estimated > 0.0 && estimated < 2.0 && reserved == 0.0, "{estimated} {reserved}");
+    let given = budgets(&stage);
+    assert!((given[1] - (5.0 - estimated)).abs() < 1e-9, "not the same money twice: {given:?}");
+    stage.run(&["show", "say-done"]).expect(0).says(&["without reporting its cost; an estimated"]);
+}
+
+#[test]
+fn a_limit_that_an_estimate_uses_up_is_not_exceeded_after_a_kill() {
+    let stage = claude_stage("sleep 60", "", "budget: { max_usd: 0.01 }\n");
     kill_when(&stage, "it works", has_asked);
     let rest = stage.run(&["resume"]).expect(2);
-    rest.says(&["has spent $0.50 of its limit of $0.50", "cost: $0.50 + unknown"]);
-    assert_eq!(budgets(&stage), [0.5], "the same money is not given twice");
-    let build = row(&cost(&stage, &[])["parts"][1], "build");
-    assert_eq!((&build["cost_usd"], &build["cost_complete"]), (&0.5.into(), &false.into()));
-    stage.run(&["show", "say-done"]).expect(0).says(&["without reporting its cost; the $0.50"]);
+    rest.says(&["has spent $0.00 and an estimated $0.01 of its limit of $0.01"]);
+    assert_eq!(budgets(&stage), [0.01], "the same money is not given twice");
     // Neither is it charged again.
-    stage.run(&["resume"]).expect(2).says(&["has spent $0.50"]);
+    stage.run(&["resume"]).expect(2).says(&["an estimated $0.01 of its limit"]);
 }
 
 #[test]

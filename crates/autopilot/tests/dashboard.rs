@@ -81,6 +81,57 @@ fn a_run_is_seen_paused_taken_up_again_and_accounted_for() {
 }
 
 #[test]
+fn logs_are_told_in_words_and_a_failure_by_its_assertion_until_its_task_is_done() {
+    let stage = stage("");
+    let tests = "#!/bin/sh\ngrep -q done app.txt && exit 0\n[ -f started ] || exit 0\necho 'not ok 1 - \
+                 adds tax'\necho '  expected: 90'\necho '  actual: 0'\nfor n in cancelled skipped todo \
+                 duration_ms tests suites; do echo \"# $n 0\"; done\nexit 1\n";
+    stage.write("test.sh", tests);
+    stage.commit("tests that end with a tally");
+    stage.write(
+        "tasks/say-done.md",
+        &stage.read("tasks/say-done.md").replace("- test.sh", "- started"),
+    );
+    let gate = stage.folder().join("gate");
+    let waits = format!("while [ ! -e {} ]; do sleep 0.05; done", gate.display());
+    let second = stage.folder().join("second");
+    let again = format!("while [ ! -e {} ]; do sleep 0.05; done", second.display());
+    let rules = format!(
+        "
+- step: build
+  do: [{{ run: \"touch started\" }}, {{ answer: {{ changed_files: [started], notes: x }} }}]
+- step: fix
+  do:
+    - say: \"**Looking** at `app.txt`\"
+    - run: \"{waits}\"
+    - append: {{ app.txt: \"done\\n\" }}
+    - answer: {{ changed_files: [app.txt], notes: wrote it }}
+- step: review
+  iteration: 2
+  do: [{{ run: \"{again}\" }}, {{ answer: {{ verdict: APPROVE, summary: fine, issues: [] }} }}]
+"
+    );
+    stage.agents(&[&rules, APPROVES]);
+    let mut terminal = shown(&stage, &["run", "tasks/say-done.md"]);
+    terminal.wait_for("builder: fixing");
+    for text in ["Last failure", "not ok 1 - adds tax", "expected: 90", "actual: 0"] {
+        terminal.wait_for(text);
+    }
+    terminal.wait_for("Looking at app.txt");
+    terminal.press("l");
+    terminal.wait_for("say-done: ");
+    let page = terminal.screen();
+    assert!(page.contains("Looking at app.txt") && !page.contains("{\""), "{page}");
+    terminal.press("q");
+    std::fs::write(&gate, "").unwrap();
+    terminal.wait_for("reviewer: reviewing");
+    terminal.wait_for("actual: 0");
+    std::fs::write(&second, "").unwrap();
+    let (code, after) = terminal.end();
+    assert_eq!(code, Some(0), "{after}");
+}
+
+#[test]
 fn s_stops_at_the_step_boundary_as_the_command_does() {
     let stage = stage(SLOW);
     let mut terminal = run(&stage);

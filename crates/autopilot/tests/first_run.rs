@@ -232,3 +232,16 @@ fn a_command_that_the_change_removed_is_the_task_s_failure_and_says_so() {
     stage.agents(&[BUILDS, APPROVES]);
     stage.run(&["run", "tasks/say-done.md", "--fresh"]).expect(0);
 }
+
+#[test]
+fn changes_that_are_in_no_commit_are_told_to_be_left_out() {
+    let stage = Stage::new(BINARY);
+    let said = stage.run(&["run", "tasks/say-done.md", "--dry-run"]).expect(0).said();
+    assert!(!said.contains("uncommitted"), "{said}");
+    stage.write("app.txt", "start\nmine\n");
+    let told = "uncommitted changes (1 file) are not in the run, which starts from main at";
+    stage.run(&["run", "tasks/say-done.md", "--dry-run"]).expect(0).says(&[told]);
+    stage.run_task().expect(0).says(&[told]);
+    assert_eq!(stage.git(&["show", "autopilot/say-done:app.txt"]), "start\ndone");
+    assert_eq!(stage.read("app.txt"), "start\nmine\n");
+}

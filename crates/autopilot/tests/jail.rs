@@ -1,7 +1,7 @@
 //! The jail of agents and of the commands that prove a change, as a run and `doctor` show it.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
-use autopilot_testkit::stage::{APPROVES, BUILDS, Ended, Stage, text};
+use autopilot_testkit::stage::{APPROVES, BUILDS, Ended, Stage, Started, text};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
@@ -10,16 +10,24 @@ fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_autopilot"))
 }
 
+const REFUSE: &str = "echo 0 > /proc/sys/user/max_user_namespaces";
+const GIVE: &str = "echo 1000 > /proc/sys/user/max_user_namespaces";
+
 /// Runs Autopilot where the kernel gives no user namespaces.
 fn run_without_namespaces(stage: &Stage, args: &[&str]) -> Ended {
+    start_after(stage, REFUSE, args).wait()
+}
+
+/// Starts Autopilot after a script that may change how many namespaces there can be.
+fn start_after(stage: &Stage, script: &str, args: &[&str]) -> Started {
     let plain = stage.command(args);
-    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let script = format!("{script}\nexec \"$@\"");
     let mut command = Command::new("unshare");
-    command.args(["--user", "--map-current-user", "--keep-caps", "sh", "-c", script, "sh"]);
+    command.args(["--user", "--map-current-user", "--keep-caps", "sh", "-c", &script, "sh"]);
     command.arg(plain.get_program()).args(plain.get_args()).env_clear();
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(plain.get_current_dir().unwrap());
-    stage.start_command(command).wait()
+    stage.start_command(command)
 }
 
 /// Tells of each socket whether it can be reached.
@@ -127,4 +135,35 @@ fn a_network_that_cannot_be_taken_away_is_a_fault_of_the_configuration() {
     stage.config("commands: { tests: sh test.sh }\nsandbox: { mode: bwrap, network: off }\n");
     stage.run_task().expect(78).says(&["only the sandbox modes `auto` and `landlock`"]);
     assert_eq!(stage.texts_of("build/events.jsonl"), "", "nobody was asked");
+}
+
+#[test]
+fn a_jail_that_can_no_longer_be_made_is_a_fault_of_the_machine_and_costs_the_task_nothing() {
+    let stage = stage();
+    let signs = stage.folder().join("signs");
+    std::fs::create_dir(&signs).unwrap();
+    let sign = |name: &str| text(signs.join(name));
+    let wait_for = |name: &str| format!("until [ -e {} ]; do sleep 0.05; done", sign(name));
+    let builds = format!(
+        "
+- step: [build, fix]
+  do:
+    - run: touch {}; {}; echo done >> app.txt
+    - answer: {{ changed_files: [app.txt], notes: x }}
+",
+        sign("at-work"),
+        wait_for("refused")
+    );
+    stage.agents(&[&builds, APPROVES]);
+    let sandbox = format!("sandbox: {{ write: ['{}'] }}\n", text(&signs));
+    stage.config(&format!("commands: {{ tests: sh test.sh }}\n{sandbox}"));
+    let (at_work, mended) = (wait_for("at-work"), wait_for("mended"));
+    let meanwhile = format!("({at_work}; {REFUSE}; touch {}; {mended}; {GIVE}) &", sign("refused"));
+    let run = start_after(&stage, &meanwhile, &["run", "tasks/say-done.md"]);
+    stage.wait_until("the fault is told", |_| run.err().contains("refused the jail's namespaces"));
+    std::fs::write(signs.join("mended"), "").unwrap();
+    run.wait().expect(0).says(&["DONE"]);
+    let task = stage.first_task();
+    assert_eq!((&task["retries"], &task["iteration"]), (&0.into(), &1.into()), "{task}");
+    assert!(stage.survivors().is_empty(), "{:?}", stage.survivors());
 }

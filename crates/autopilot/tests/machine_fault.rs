@@ -7,55 +7,13 @@
     reason = "a test file; its functions are test code too"
 )]
 
+use autopilot_testkit::faulty_git::FaultyGit;
 use autopilot_testkit::stage::{APPROVES, Ended, Stage};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-
-/// A git between Autopilot and the real one, which does to some commands what it is told to.
-struct FaultyGit {
-    dir: PathBuf,
-}
-
-impl FaultyGit {
-    fn on(stage: &mut Stage) -> FaultyGit {
-        let dir = stage.folder().join("faulty");
-        let path = std::env::var("PATH").unwrap();
-        let real =
-            std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
-        fs::create_dir(&dir).unwrap();
-        let (here, real) = (dir.display(), real.unwrap());
-        let script = format!(
-            "#!/bin/sh\nskip=\nfor word in \"$@\"; do\n  case \"$skip$word\" in\n    -c) skip=x;;\n    \
-             x*) skip=;;\n    *) verb=$word; break;;\n  esac\ndone\n\
-             echo \"$verb\" >> '{here}/verbs'\n\
-             if [ -e \"{here}/$verb.always\" ] || rm \"{here}/$verb.once\" 2>/dev/null; then\n  \
-             echo \"$verb\" >> '{here}/struck'\n  . '{here}/how'\nfi\nexec '{}' \"$@\"\n",
-            real.display()
-        );
-        fs::write(dir.join("git"), script).unwrap();
-        fs::set_permissions(dir.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
-        stage.set("PATH", &format!("{here}:{path}"));
-        let git = FaultyGit { dir };
-        git.does("kill -9 $$");
-        git
-    }
-
-    fn does(&self, how: &str) {
-        fs::write(self.dir.join("how"), how).unwrap();
-    }
-
-    fn heal(&self, verb: &str) {
-        fs::remove_file(self.dir.join(format!("{verb}.always"))).unwrap();
-    }
-
-    fn lines(&self, name: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-}
 
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_autopilot"))
@@ -107,7 +65,7 @@ fn a_git_command_that_is_killed_or_fails_once_costs_the_task_nothing() {
             let mut stage = stage();
             let git = FaultyGit::on(&mut stage);
             git.does(how);
-            builds_and(&stage, &format!("touch '{}/{verb}.once'", git.dir.display()));
+            builds_and(&stage, &format!("touch '{}/{verb}.once'", git.dir().display()));
             let ended = stage.run_task();
             let what = format!("{verb} {how}, struck: {:?}", git.lines("struck"));
             fault(&stage, &ended).map(|fault| format!("{what}: {fault}"))
@@ -126,7 +84,7 @@ fn a_publication_that_always_fails_rests_the_run_and_the_task_is_done_when_git_i
     let mut stage = stage();
     let git = FaultyGit::on(&mut stage);
     // Published is what is packed for the user's repository, after the merge.
-    builds_and(&stage, &format!("touch '{}/index-pack.always'", git.dir.display()));
+    builds_and(&stage, &format!("touch '{}/index-pack.always'", git.dir().display()));
     let rested = stage.run_task().expect(2);
     let rested = rested.says(&["git failed in Autopilot's own repository", "autopilot resume"]);
     assert_eq!(stage.state_json()["current_state"], "PAUSED", "{}", rested.said());
@@ -401,4 +359,50 @@ fn a_branch_that_somebody_moved_elsewhere_stops_the_run_and_is_named() {
     assert_ne!(refused.code, 0, "{}", refused.said());
     assert!(refused.said().contains(&run), "{}", refused.said());
     assert_eq!(stage.git_in(&hub, &["rev-parse", &run]), other, "it is left as it is");
+}
+
+/// A reviewer that is gone when its turn comes waits for its program, and nobody pays for it.
+#[track_caller]
+fn waits_for_its_program(takes_away: &str) {
+    let stage = stage();
+    let (agent, shell) = (stage.folder().join("reviewer"), stage.folder().join("shell"));
+    std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
+    let answer = r#"{"verdict":"APPROVE","summary":"fine","issues":[]}"#;
+    let text = format!("#!{}\ncat >/dev/null\necho '{answer}'\n", shell.display());
+    fs::write(&agent, text).unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let here = stage.folder().display();
+    builds_and(&stage, &format!("cd {here} && {takes_away}; cd - >/dev/null"));
+    stage.write(
+        ".autopilot/config.yml",
+        &format!(
+            "repo: {{ base_branch: main }}\nbuilder: {{ mode: script, script: agents.yml }}\n\
+             reviewer: {{ mode: command, command: '{}' }}\nplanner: {{ mode: script, script: \
+             agents.yml }}\ncommands: {{ tests: sh test.sh }}\nsandbox: {{ mode: off }}\nuat: {{ \
+             generate: auto }}\n",
+            agent.display()
+        ),
+    );
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("the reviewer is missed", |stage| {
+        stage.texts_of("logs/controller.log").contains("not installed")
+    });
+    for name in ["reviewer", "shell"] {
+        let away = stage.folder().join(format!("{name}.away"));
+        if away.symlink_metadata().is_ok() {
+            fs::rename(away, stage.folder().join(name)).unwrap();
+        }
+    }
+    let ended = run.wait();
+    assert_eq!(fault(&stage, &ended), None);
+}
+
+#[test]
+fn an_agent_whose_program_is_gone_for_a_moment_is_waited_for() {
+    waits_for_its_program("mv reviewer reviewer.away");
+}
+
+#[test]
+fn an_agent_whose_interpreter_is_gone_for_a_moment_is_waited_for() {
+    waits_for_its_program("mv shell shell.away");
 }

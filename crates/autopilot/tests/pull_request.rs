@@ -158,3 +158,18 @@ fn gh_opens_it_where_it_is_logged_in() {
     let body = std::fs::read_to_string(bin.join("body")).unwrap();
     assert!(body.contains("`sh test.sh` exit 0"), "{body}");
 }
+
+#[test]
+fn a_text_that_holds_a_known_secret_in_pieces_is_not_sent() {
+    let forge = FakeForge::start(Flavour::Github);
+    let stage = with(&forge);
+    let (one, two) = TOKEN.split_at(9);
+    stage.config(&format!(
+        "commands: {{ tests: sh test.sh }}\ngithub: {{ pr_title_prefix: '{one} {two}' }}\n"
+    ));
+    let ended = stage.run(&RUN).expect(12);
+    let ended = ended.says(&["the pull request holds the value of the known secret `GH_TOKEN`"]);
+    assert!(forge.pulls().is_empty(), "{:?}", forge.pulls());
+    assert!(stage.views("pull_request.md").is_empty(), "nor is it left as a file");
+    assert!(!ended.said().contains(two), "{}", ended.said());
+}

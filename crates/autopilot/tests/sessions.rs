@@ -292,6 +292,30 @@ fn a_session_of_the_agents_own_owes_its_rise_and_is_missed_when_it_is_gone() {
 }
 
 #[test]
+fn money_of_a_turn_beside_the_run_is_reserved_and_settled_after_a_kill() {
+    let (stage, home) = with_claude();
+    stage.run_task().expect(0);
+    let before = stage.status();
+    assert_eq!(
+        (&before["cost_estimated_usd"], &before["cost_reserved_usd"]),
+        (&0.0.into(), &0.0.into())
+    );
+    std::fs::write(home.join("slow"), "").unwrap();
+    let dies = stage.start(&["resume", CLAUDES, "--prompt", "think hard", "--max-usd", "5"]);
+    stage.wait_until("it works", |_| !home.join("slow").exists());
+    assert!(stage.status()["cost_reserved_usd"].as_f64().unwrap() > 1.0, "{}", stage.status());
+    dies.signal("KILL");
+    dies.wait();
+    assert!(stage.status()["cost_reserved_usd"].as_f64().unwrap() > 1.0, "nobody has settled it");
+    let more = ["resume", CLAUDES, "--prompt", "and?", "--max-usd", "5"];
+    stage.run(&more).expect(0).says(&["it was late"]);
+    let after = stage.status();
+    assert_eq!(after["cost_reserved_usd"], 0.0, "{after}");
+    let estimated = after["cost_estimated_usd"].as_f64().unwrap();
+    assert!(estimated > 0.0 && estimated < 3.0, "{after}");
+}
+
+#[test]
 fn a_turn_outside_the_run_answers_a_stop_and_can_not_be_paused() {
     let (stage, home) = with_claude();
     stage.run_task().expect(0);

@@ -2,7 +2,9 @@
 //!
 //! Agents disagree: some count the turn, one only its last call of the model, one only the size of
 //! the context, and helpers of an agent are counted in some places and not in others. Money must
-//! never be under-counted, so of all reports of one figure the largest stands.
+//! never be under-counted, so of all reports of one figure the largest stands, and tokens that are
+//! those of the last call alone are marked as a part. The cost in a `usage_update` is that of the
+//! session so far, all calls included; a cost of nothing means that the agent knows no price.
 
 use serde_json::Value;
 
@@ -16,6 +18,12 @@ pub(super) struct Count {
     prompts: TokenCount,
     /// The largest size that the context had: the model has read at least that much.
     context_max: u64,
+    /// The size of the context after the last call, and whether tools were used since the prompt: then
+    /// the model was called more than once.
+    context: u64,
+    used_tools: bool,
+    /// Whether a prompt's tokens were those of its last call alone.
+    is_partial: bool,
     /// The cost of the session, as the agent reports it.
     cost_usd: Option<f64>,
 }
@@ -32,12 +40,27 @@ impl Count {
             models.fold(TokenCount::default(), TokenCount::plus),
         ];
         let most = |a: TokenCount, b| a.with(b, u64::max);
-        self.prompts = self.prompts.plus(said.into_iter().fold(TokenCount::default(), most));
+        let most = said.into_iter().fold(TokenCount::default(), most);
+        // All calls of a turn together have read more than the context holds after the last one. An
+        // agent that counts by model counts all calls.
+        let is_last_alone = match self.context {
+            0 => quota.is_null(),
+            context => most.input <= context,
+        };
+        self.is_partial |= self.used_tools && is_last_alone;
+        self.used_tools = false;
+        self.prompts = self.prompts.plus(most);
+    }
+
+    /// Notes that the agent used a tool.
+    pub(super) fn used_tool(&mut self) {
+        self.used_tools = true;
     }
 
     /// Takes a `usage_update`; returns whether it has raised the cost.
     pub(super) fn updated(&mut self, update: &Value) -> bool {
-        self.context_max = self.context_max.max(update["used"].as_u64().unwrap_or(0));
+        self.context = update["used"].as_u64().unwrap_or(self.context);
+        self.context_max = self.context_max.max(self.context);
         let cost = &update["cost"];
         let is_usd = cost["currency"].as_str().is_none_or(|currency| currency == "USD");
         let amount = cost["amount"].as_f64().filter(|amount| is_usd && *amount >= 0.0);
@@ -57,11 +80,11 @@ impl Count {
             cached,
         };
         let is_silent = tokens == TokenCount::default() && self.cost_usd.is_none();
-        (!is_silent).then_some(AgentUsage {
-            tokens,
+        let is_known = |cost: &f64| *cost > 0.0 || tokens == TokenCount::default();
+        (!is_silent).then(|| AgentUsage {
             tokens_scope: Scope::Run,
-            cost_usd: self.cost_usd,
-            cost_scope: Scope::Session,
+            is_partial: self.is_partial || input < self.context_max.saturating_sub(output),
+            ..AgentUsage::new(Scope::Session, tokens, self.cost_usd.filter(is_known))
         })
     }
 }

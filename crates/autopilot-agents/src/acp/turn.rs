@@ -281,6 +281,10 @@ impl AcpConversation {
             // The answer is given; later updates do not change it.
             return Vec::new();
         }
+        let is_asked = matches!(self.stage, TurnStage::Asked(_, AcpQuestion::Prompt));
+        if is_asked && update["sessionUpdate"] == "tool_call" {
+            self.count.used_tool();
+        }
         let events = self.told.updated(update, &mut self.lines);
         match self.stage {
             // Before the session has begun all updates are replay.

@@ -47,7 +47,7 @@ answer!(Completion, "completion", "../../schemas/completion_schema.json");
 
 /// A builder's report of its own work. The report holds claims only: they are compared with what we
 /// saw, and never decide.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     pub changed_files: Vec<String>,
     #[serde(default)]

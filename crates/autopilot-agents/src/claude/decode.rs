@@ -8,7 +8,7 @@ use crate::agent::OutputStream;
 use crate::classify::{AgentTrouble, ErrorFacts, classify};
 use crate::conversation::{Act, AgentMessage, Conversation, Deaf, HeardLine};
 use crate::ending::{AgentEnding, AgentOutcome, Cause, ExitFacts};
-use crate::event::{self, AgentEvent, ChangeKind, RateStatus, TokenCount};
+use crate::event::{self, AgentEvent, ChangeKind, RateStatus, Scope, TokenCount};
 use crate::jsonl::{JsonLines, items_of, no_answer, text_of};
 use crate::launch::LaunchRequest;
 
@@ -51,8 +51,7 @@ impl ClaudeConversation {
                 self.took_up(&event["message"]["content"]);
                 user(event)
             }
-            // The turn was over: nothing that comes later changes its result.
-            Some("result") if self.is_closed => self.lines.unknown(),
+            Some("result") if self.is_closed => self.later(event),
             Some("result") => {
                 if self.unheard.is_empty() {
                     self.is_closed = true;
@@ -199,14 +198,31 @@ impl ClaudeConversation {
 
     fn result(&mut self, event: &Value) -> Vec<AgentEvent> {
         let mut result = RunResult::read(event);
-        // Claude counts tokens per turn.
-        result.usage.tokens = self.tokens.plus(result.usage.tokens);
-        self.tokens = result.usage.tokens;
-        let events =
-            vec![AgentEvent::Usage(result.usage), AgentEvent::result(result.ok(), &result.text)];
+        // Without a count by model the tokens are those of the turn alone.
+        if result.usage.tokens_scope == Scope::Run {
+            result.usage.tokens = self.tokens.plus(result.usage.tokens);
+            self.tokens = result.usage.tokens;
+        }
+        let events = vec![
+            AgentEvent::Usage(result.usage.clone()),
+            AgentEvent::result(result.ok(), &result.text),
+        ];
         // Every turn has a result; the last one is that of the launch.
         self.result = Some(result);
         events
+    }
+
+    /// A result after the last turn, as of a sub-agent that worked on: it changes nothing but the
+    /// usage.
+    fn later(&mut self, event: &Value) -> Vec<AgentEvent> {
+        let usage = RunResult::read(event).usage;
+        match &mut self.result {
+            Some(result) if usage.tokens_scope == Scope::Session => {
+                result.usage = usage.clone();
+                vec![AgentEvent::Usage(usage)]
+            }
+            Some(_) | None => self.lines.unknown(),
+        }
     }
 
     fn rate_limit(&mut self, info: &Value) -> Vec<AgentEvent> {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::classify::{ErrorFacts, classify};
 use crate::ending::{AgentOutcome, Cause};
-use crate::event::{AgentUsage, Scope, TokenCount};
+use crate::event::{AgentUsage, ModelTokens, Scope, TokenCount};
 
 /// The fields of the `result` event. `is_error` decides: `subtype` is "success" for most errors,
 /// and an interrupted run exits with 0.
@@ -81,17 +81,53 @@ impl RunResult {
     }
 }
 
-/// Reads the usage: `usage` counts this launch, `total_cost_usd` the session with all its resumes.
+/// Reads the usage: `usage` counts the main conversation of this turn, `modelUsage` every model with
+/// those of sub-agents, and `total_cost_usd` their cost; the last two count the session with all its
+/// resumes.
 fn usage(event: &Value) -> AgentUsage {
-    let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
+    let of_turn = tokens_of(&event["usage"]);
+    let total = event["total_cost_usd"].as_f64();
+    let Some(models) = event["modelUsage"].as_object().filter(|models| !models.is_empty()) else {
+        // A model that was asked costs something: a cost of nothing means that the price is unknown.
+        let cost_usd = total.filter(|cost| *cost > 0.0 || of_turn == TokenCount::default());
+        let usage = AgentUsage::new(Scope::Session, of_turn, cost_usd);
+        return AgentUsage { tokens_scope: Scope::Run, ..usage };
+    };
+    let mut usage = AgentUsage::new(Scope::Session, TokenCount::default(), None);
+    let mut known = None;
+    for (model, said) in models {
+        let tokens = tokens_of_model(said);
+        usage.tokens = usage.tokens.plus(tokens);
+        let cost = said["costUSD"].as_f64().unwrap_or(0.0);
+        // Claude Code charges the price of another model where it knows none.
+        let is_known = said["costBasis"] != "unknown" && cost > 0.0;
+        if is_known || tokens == TokenCount::default() {
+            known = Some(known.unwrap_or(0.0) + cost);
+        } else {
+            usage.unpriced.push(ModelTokens { model: model.clone(), tokens });
+        }
+    }
+    // The sum may have parts that no model has, such as searches.
+    usage.cost_usd = if usage.unpriced.is_empty() { total.or(known) } else { known };
+    usage
+}
+
+/// The tokens in the form of the vendor's API; what was read from a cache or written to it is not in
+/// `input_tokens`.
+pub(crate) fn tokens_of(said: &Value) -> TokenCount {
+    let count = |key: &str| said[key].as_u64().unwrap_or(0);
     let cached = count("cache_read_input_tokens");
     let input = count("input_tokens")
         .saturating_add(cached)
         .saturating_add(count("cache_creation_input_tokens"));
-    AgentUsage {
-        tokens: TokenCount { input, output: count("output_tokens"), cached },
-        tokens_scope: Scope::Run,
-        cost_usd: event["total_cost_usd"].as_f64(),
-        cost_scope: Scope::Session,
-    }
+    TokenCount { input, output: count("output_tokens"), cached }
+}
+
+fn tokens_of_model(said: &Value) -> TokenCount {
+    let count = |key: &str| said[key].as_u64().unwrap_or(0);
+    let cached = count("cacheReadInputTokens");
+    let input = count("inputTokens")
+        .saturating_add(cached)
+        .saturating_add(count("cacheCreationInputTokens"));
+    TokenCount { input, output: count("outputTokens"), cached }
 }

@@ -119,14 +119,8 @@ impl CodexConversation {
     /// anywhere.
     fn turn_completed(&mut self, usage: &Value) -> Vec<AgentEvent> {
         self.turn = CodexTurn::Completed;
-        let count = |key: &str| usage[key].as_u64().unwrap_or(0);
-        let tokens = TokenCount {
-            input: count("input_tokens"),
-            output: count("output_tokens"),
-            cached: count("cached_input_tokens"),
-        };
-        let usage = AgentUsage::new(Scope::Session, tokens, None);
-        self.usage = Some(usage);
+        let usage = AgentUsage::new(Scope::Session, tokens(usage), None);
+        self.usage = Some(usage.clone());
         vec![AgentEvent::Usage(usage), AgentEvent::result(true, &self.answer)]
     }
 
@@ -178,6 +172,22 @@ impl Conversation for CodexConversation {
             odd: self.lines.odd,
             ..AgentEnding::new(outcome)
         }
+    }
+}
+
+/// The usage of a whole thread, in a line of the file that Codex keeps of it.
+pub(crate) fn thread_total(line: &Value) -> Option<TokenCount> {
+    let payload = &line["payload"];
+    let total = payload["info"].get("total_token_usage").filter(|total| total.is_object())?;
+    (payload["type"] == "token_count").then(|| tokens(total))
+}
+
+fn tokens(usage: &Value) -> TokenCount {
+    let count = |key: &str| usage[key].as_u64().unwrap_or(0);
+    TokenCount {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cached: count("cached_input_tokens"),
     }
 }
 

@@ -31,7 +31,7 @@ impl OpenAiConversation {
             }
             ApiSaid::Usage { tokens } => {
                 let usage = AgentUsage::new(Scope::Run, tokens, None);
-                self.usage = Some(usage);
+                self.usage = Some(usage.clone());
                 vec![AgentEvent::Usage(usage)]
             }
             ApiSaid::Retry { number, tries_max, wait_ms, why } => {

@@ -29,12 +29,12 @@ impl ScriptConversation {
             ScriptSaid::Tokens { tokens } => {
                 let usage = self.usage();
                 usage.tokens = tokens;
-                vec![AgentEvent::Usage(*usage)]
+                vec![AgentEvent::Usage(usage.clone())]
             }
             ScriptSaid::Cost { usd } => {
                 let usage = self.usage();
                 usage.cost_usd = Some(usd);
-                vec![AgentEvent::Usage(*usage)]
+                vec![AgentEvent::Usage(usage.clone())]
             }
             ScriptSaid::Answer { text } => {
                 self.answer = text;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{AgentConfig, Config, Mode};
 use crate::id::Micros;
 
 /// The price of a model in dollars for a million tokens.
@@ -30,9 +31,87 @@ impl Price {
     }
 }
 
+/// What an agent reports of its usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageReport {
+    Cost,
+    Tokens,
+    Nothing,
+}
+
+/// When a limit on money can be compared with what an agent has spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoneyCheck {
+    /// The agent is stopped while it works.
+    DuringTurn,
+    /// The cost is known when a turn has ended, so that one turn may exceed the limit.
+    AfterTurn,
+    /// The cost is never known: a limit would not hold, and is refused.
+    Never,
+}
+
+/// The beginnings of the names of models whose prices Claude Code knows.
+const CLAUDE_MODELS: &[&str] = &["claude", "opus", "sonnet", "haiku", "fable", "best", "default"];
+
+impl AgentConfig {
+    /// What the agent reports of its usage.
+    pub fn usage_report(&self) -> UsageReport {
+        match self.mode {
+            // Claude Code charges the price of another model where it knows none.
+            Mode::ClaudeCodeCli if self.model.as_deref().is_some_and(is_foreign) => {
+                UsageReport::Tokens
+            }
+            // A script reports whatever it was written to report.
+            Mode::ClaudeCodeCli | Mode::Script => UsageReport::Cost,
+            Mode::CodexCli | Mode::Acp | Mode::OpenaiApi => UsageReport::Tokens,
+            Mode::Command => UsageReport::Nothing,
+        }
+    }
+}
+
+fn is_foreign(model: &str) -> bool {
+    // Clouds put their own words before the name, as in `us.anthropic.claude-…`.
+    !CLAUDE_MODELS.iter().any(|own| model.starts_with(own)) && !model.contains("claude")
+}
+
+impl Config {
+    /// When a limit on money can be checked for an agent: the one rule by which a limit is refused,
+    /// or said to be late, before anything starts.
+    pub fn money_check(&self, agent: &AgentConfig) -> MoneyCheck {
+        let has_price = agent.model.as_deref().is_some_and(|model| self.price(model).is_some());
+        match agent.usage_report() {
+            UsageReport::Cost => MoneyCheck::DuringTurn,
+            UsageReport::Tokens if has_price => MoneyCheck::AfterTurn,
+            UsageReport::Tokens | UsageReport::Nothing => MoneyCheck::Never,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_checked_as_soon_as_a_cost_is_known() {
+        let prices = "prices: { gpt-5.5: { input: 1, output: 1 }, local: { input: 0, output: 0 } }";
+        let (config, _) = Config::parse(&format!("commands: {{ tests: t }}\n{prices}\n")).unwrap();
+        let check = |mode, model: Option<&str>| {
+            let model = model.map(str::to_owned);
+            config.money_check(&AgentConfig { mode, model, ..AgentConfig::default() })
+        };
+        for model in [None, Some("opus"), Some("claude-haiku-5-5"), Some("us.anthropic.claude-x")] {
+            assert_eq!(check(Mode::ClaudeCodeCli, model), MoneyCheck::DuringTurn, "{model:?}");
+        }
+        assert_eq!(check(Mode::ClaudeCodeCli, Some("local")), MoneyCheck::AfterTurn);
+        assert_eq!(check(Mode::ClaudeCodeCli, Some("qwen")), MoneyCheck::Never);
+        for mode in [Mode::CodexCli, Mode::Acp, Mode::OpenaiApi] {
+            assert_eq!(check(mode, Some("gpt-5.5")), MoneyCheck::AfterTurn);
+            assert_eq!(check(mode, Some("gpt-6")), MoneyCheck::Never);
+            assert_eq!(check(mode, None), MoneyCheck::Never);
+        }
+        assert_eq!(check(Mode::Command, Some("gpt-5.5")), MoneyCheck::Never);
+        assert_eq!(check(Mode::Script, None), MoneyCheck::DuringTurn);
+    }
 
     #[test]
     fn tokens_cost_what_the_table_says_and_never_less() {

@@ -90,6 +90,8 @@ fn config(mut top: ConfigSection<'_>) -> Config {
             copy: s.paths("copy"),
             setup: s.filled("setup"),
             ports: s.number("ports", 0..=64, 0),
+            bytes_max: s.number("bytes_max", 1 << 20..=1 << 50, super::worktree_bytes_max()),
+            files_max: s.number("files_max", 100..=100_000_000, super::worktree_files_max()),
         }),
         integration: top.inner("integration", |s| Integration {
             revalidate: s.flag("revalidate", true),

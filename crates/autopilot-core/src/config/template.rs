@@ -54,7 +54,9 @@ fn worktrees(detected: &Detected) -> String {
     if detected.setup.is_none() && detected.copy.is_empty() {
         return "\n# worktrees:\n#   keep: auto      # target, node_modules and .venv survive between steps: auto (not in test runs) | always | never\n#   copy: []        # ignored files \
                 a worktree needs, as in [.env]\n#   setup: \"\"       # prepares a new worktree, as in \
-                \"npm ci\"\n#   ports: 0        # free ports for each step, as AUTOPILOT_PORT_0 and so on\n"
+                \"npm ci\"\n#   ports: 0        # free ports for each step, as AUTOPILOT_PORT_0 and so on\n\
+                #   bytes_max: 2147483648   # bytes of new and changed files that are taken from a worktree\n\
+                #   files_max: 200000       # the same for their number\n"
             .to_owned();
     }
     let mut text = String::from(
@@ -69,7 +71,11 @@ fn worktrees(detected: &Detected) -> String {
     if let Some(proposal) = &detected.setup {
         text.push_str(&line("setup", proposal));
     }
-    text.push_str("  # ports: 0     # free ports for each step, as AUTOPILOT_PORT_0 and so on\n");
+    text.push_str(
+        "  # ports: 0     # free ports for each step, as AUTOPILOT_PORT_0 and so on\n  # bytes_max: \
+         2147483648   # bytes of new and changed files that are taken from a worktree\n  # \
+         files_max: 200000       # the same for their number\n",
+    );
     text
 }
 

@@ -1,8 +1,12 @@
 //! The text of a configuration goes in, settings or faults come out.
 
+mod template;
+
 use super::*;
 use crate::detect::{Detected, Proposal};
 use proptest::prelude::*;
+
+mod sandbox;
 
 const MINIMAL: &str = "commands: { tests: \"true\" }\n";
 
@@ -131,25 +135,6 @@ fn off_is_a_word_and_not_a_boolean() {
 }
 
 #[test]
-fn the_sandbox_lets_through_what_is_named_and_nothing_else() {
-    let config = parsed(MINIMAL);
-    assert_eq!((config.sandbox.sockets, config.sandbox.network), (vec![], SandboxNetwork::Open));
-    let text = "sandbox: { sockets: [/run/docker.sock], network: off }\n";
-    let config = parsed(&format!("{MINIMAL}{text}"));
-    assert_eq!(config.sandbox.sockets, ["/run/docker.sock"]);
-    assert_eq!(config.sandbox.network, SandboxNetwork::Off);
-    assert!(faults("sandbox:\n  sockets: [docker.sock]\n").contains("as an absolute path"));
-    assert!(faults("sandbox:\n  network: closed\n").contains("write one of open, off"));
-}
-
-#[test]
-fn a_configuration_kept_before_there_were_sockets_is_still_read() {
-    let old = serde_json::json!({ "mode": "auto", "write": ["/dev/shm"] });
-    let config: SandboxConfig = serde_json::from_value(old).unwrap();
-    assert_eq!((config.sockets, config.network), (vec![], SandboxNetwork::Open));
-}
-
-#[test]
 #[expect(clippy::too_many_lines, reason = "one table of texts")]
 fn faults_as_a_person_reads_them() {
     for (text, said) in [
@@ -239,8 +224,8 @@ fn faults_as_a_person_reads_them() {
             "line 2, column 22: `repo.base_branch` is `--upload-pack=x`, which git does not accept",
         ),
         (
-            "notify: { webhook: ftp://x }\n",
-            "line 2, column 20: `notify.webhook` is `ftp://x`; write `https://…`",
+            "notify: { webhook: ftp://u:p@x/k3y }\n",
+            "line 2, column 20: `notify.webhook` is `ftp://…@x/…`; write `https://…`",
         ),
         (
             "builder: { mode: openai_api, model: m }\n",
@@ -570,66 +555,6 @@ fn the_template_parses_and_says_the_defaults() {
         ..config
     };
     assert_eq!(same, parsed(MINIMAL));
-}
-
-/// The commented lines are documentation: uncommented they must be the defaults, too.
-#[test]
-fn the_commented_lines_of_the_template_are_the_defaults() {
-    let text = template(&Detected::default(), AgentChoice::USUAL)
-        .replace("tests: \"\"", "tests: \"true\"");
-    let uncommented: String = text
-        .lines()
-        .skip(2)
-        .filter(|line| !line.starts_with("# The agents"))
-        .filter(|line| {
-            !["lint:", "format:", "uat: \"", "uat_dir:", "timeout_sec: 900"]
-                .iter()
-                .any(|key| line.contains(&format!("# {key}")))
-        })
-        .map(|line| {
-            format!(
-                "{}\n",
-                line.replacen("# ", "", usize::from(line.trim_start().starts_with('#')))
-            )
-        })
-        .collect();
-    let mut config = parsed(&uncommented);
-    assert_eq!(config.rounds.step_timeouts_sec.len(), 6);
-    for step in Step::ALL {
-        assert_eq!(config.timeout(step), parsed(MINIMAL).timeout(step), "{step}");
-        assert_eq!(config.retries(step), parsed(MINIMAL).retries(step), "{step}");
-    }
-    config.rounds = parsed(MINIMAL).rounds;
-    assert_eq!(config, parsed(MINIMAL));
-}
-
-#[test]
-fn without_a_test_command_the_template_asks_for_it_and_nothing_else() {
-    let (config, warnings) =
-        Config::parse(&template(&Detected::default(), AgentChoice::USUAL)).unwrap();
-    assert!(!config.commands.has_tests());
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].message.contains("`commands.tests` is missing"));
-}
-
-#[test]
-fn what_is_not_paid_for_is_configurable_and_by_default_all_is() {
-    let usual = parsed(MINIMAL);
-    assert!(usual.rounds.review_on_red);
-    assert_eq!(usual.uat.generate, GenerateCases::Always);
-    let text = serde_json::to_string(&usual).unwrap();
-    assert!(!text.contains("review_on_red") && !text.contains("\"generate\""), "pinned ones stay");
-    let spared =
-        parsed(&format!("{MINIMAL}loop: {{ review_on_red: false }}\nuat: {{ generate: auto }}\n"));
-    assert!(!spared.rounds.review_on_red);
-    assert_eq!(spared.uat.generate, GenerateCases::Auto);
-    let text = serde_json::to_string(&spared).unwrap();
-    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), spared);
-    let said = Config::parse(&format!("{MINIMAL}uat: {{ generate: never }}\n")).unwrap_err();
-    assert!(
-        said.to_string().contains("`uat.generate` is `never`; write one of always, auto"),
-        "{said}"
-    );
 }
 
 #[test]

@@ -7,13 +7,15 @@ use crate::id::{AttemptId, Micros, TaskId};
 use crate::limit::Limits;
 use crate::pipeline::Work;
 use crate::state::{Grant, State, Status, Task};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 impl RecordDraft<'_> {
     /// The message that the money of the run is used up, if it is.
     pub(super) fn money_gone(&self) -> Option<String> {
-        let MoneyGone { spent, max, .. } = run_money_gone(self.state, &self.state.run.limits)?;
-        Some(format!("the run has spent {spent} of its limit of {max}"))
+        let gone = run_money_gone(self.state, &self.state.run.limits)?;
+        Some(format!("the run has spent {gone}"))
     }
 
     /// Closes the grant of an attempt whose whole cost is known.
@@ -24,16 +26,26 @@ impl RecordDraft<'_> {
         }
     }
 
-    /// Charges attempts of a process that died: they will report nothing more, so an attempt that
-    /// reported no cost is charged its whole grant. Returns a note for each of them.
-    pub(super) fn charge_grants(&mut self) -> BTreeMap<AttemptId, String> {
+    /// Settles the grants of a process that died: its attempts will report nothing more, so the cost
+    /// of an attempt that reported none is estimated. Returns a note for each estimate.
+    pub(super) fn charge_grants(
+        &mut self,
+        is_meant: impl Fn(&State, AttemptId) -> bool,
+    ) -> BTreeMap<AttemptId, String> {
         let mut notes = BTreeMap::new();
-        for (id, Grant { task, usd, owed, .. }) in self.state.grants.clone() {
+        for (id, Grant { task, usd, owed, at, ended }) in self.state.grants.clone() {
+            if !is_meant(self.state, id) {
+                continue;
+            }
             let known = self.state.bill_of(id);
-            if known.usd <= owed.usd {
-                let bill = Bill { usd: owed.usd.plus(usd), unpriced: true, ..known };
-                self.charge(id, task, bill, None);
-                notes.insert(id, untold(usd));
+            if known.counted() <= owed.counted() {
+                let ms = ended.unwrap_or(self.now).since_ms(at);
+                let estimated = owed.estimated.plus(estimate(usd, ms));
+                self.charge(id, task, Bill { estimated, ..known }, None);
+            }
+            let guessed = self.state.bill_of(id).estimated.minus(owed.estimated);
+            if guessed > Micros(0) {
+                notes.insert(id, untold(guessed));
             }
             self.close_grant(id);
         }
@@ -87,7 +99,7 @@ impl RecordDraft<'_> {
     /// through, because it costs nothing; the run itself has its own limit.
     fn overspent(&self, task: TaskId) -> Option<(Option<AttemptId>, Failure)> {
         let now = self.state.task(task);
-        let MoneyGone { spent, max, .. } = task_money_gone(now, &self.state.run.limits)?;
+        let gone = task_money_gone(now, &self.state.run.limits)?;
         if now.stage()?.work != Work::Slot {
             return None;
         }
@@ -95,24 +107,45 @@ impl RecordDraft<'_> {
             Status::Running { attempt, .. } => Some(attempt),
             Status::Open | Status::At { .. } | Status::Waiting { .. } | Status::Settled(_) => None,
         };
-        let text = format!("task {} has spent {spent} of its limit of {max}", now.name());
+        let text = format!("task {} has spent {gone}", now.name());
         Some((attempt, Failure::Money { text }))
     }
 }
 
 /// The refusal for a task that has spent its limit: it would end at once if it were re-opened.
 pub(super) fn own_money_gone(state: &State, now: &Task) -> Option<Hindrance> {
-    let MoneyGone { spent, max, .. } = task_money_gone(now, &state.run.limits)?;
-    Some(Hindrance::Money { spent, max })
+    task_money_gone(now, &state.run.limits).map(Hindrance::Money)
 }
 
-/// A limit on money that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A limit on money that is used up. Its text is the part of a sentence after "has spent".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoneyGone {
-    pub spent: Micros,
+    /// The cost that agents told.
+    pub told: Micros,
+    /// The cost that was estimated for those who told none.
+    pub estimated: Micros,
     pub max: Micros,
     /// The limit is that of one task, not of the whole run.
     pub is_of_task: bool,
+}
+
+impl MoneyGone {
+    /// The limit, if this bill has used it up. Money that is only reserved is not spent, and uses up
+    /// no limit; an estimate does.
+    pub fn of(spent: Bill, max: Micros, is_of_task: bool) -> Option<MoneyGone> {
+        let (told, estimated) = (spent.usd, spent.estimated);
+        (spent.counted() >= max).then_some(MoneyGone { told, estimated, max, is_of_task })
+    }
+}
+
+impl fmt::Display for MoneyGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MoneyGone { told, estimated, max, .. } = self;
+        match estimated {
+            Micros(0) => write!(f, "{told} of its limit of {max}"),
+            _ => write!(f, "{told} and an estimated {estimated} of its limit of {max}"),
+        }
+    }
 }
 
 /// The limit that keeps a task from spending more, of the run or else its own, if there is one.
@@ -121,20 +154,30 @@ pub fn money_gone(state: &State, limits: &Limits, task: TaskId) -> Option<MoneyG
 }
 
 fn run_money_gone(state: &State, limits: &Limits) -> Option<MoneyGone> {
-    let (max, spent) = (limits.usd_max?, state.run.spent.usd);
-    (spent >= max).then_some(MoneyGone { spent, max, is_of_task: false })
+    MoneyGone::of(state.run.spent, limits.usd_max?, false)
 }
 
 fn task_money_gone(task: &Task, limits: &Limits) -> Option<MoneyGone> {
     let max = limits.usd_per_task_max.filter(|_| task.parent.is_some())?;
-    let spent = task.spent.bill.usd;
-    (spent >= max).then_some(MoneyGone { spent, max, is_of_task: true })
+    MoneyGone::of(task.spent.bill, max, true)
 }
 
-/// The note on an attempt that was charged although its cost was not reported.
-pub fn untold(given: Micros) -> String {
+/// The money that an agent is taken to spend in a minute if nobody told its cost: more than a large
+/// model costs that reads and writes without a pause.
+const ESTIMATE_PER_MINUTE: Micros = Micros(1_000_000);
+
+/// Estimates the cost of a turn of `ms` milliseconds that neither its agent nor the session file of
+/// the agent told: by its time, and never more than was reserved for it. This is the only place in
+/// which a cost is estimated.
+pub fn estimate(reserved: Micros, ms: u64) -> Micros {
+    let seconds_begun = (ms / 1000).saturating_add(1);
+    Micros(ESTIMATE_PER_MINUTE.0.saturating_mul(seconds_begun).div_ceil(60)).min(reserved)
+}
+
+/// The note on an attempt whose cost was estimated.
+pub fn untold(estimated: Micros) -> String {
     format!(
-        "its agent ended without reporting its cost; the {given} reserved for it count against the \
+        "its agent ended without reporting its cost; an estimated {estimated} counts against the \
          limit"
     )
 }

@@ -13,10 +13,10 @@ mod tests;
 pub use session::{SessionFacts, SessionHindrance, session_hindrance};
 
 use super::decide;
-use super::money::own_money_gone;
+use super::money::{MoneyGone, own_money_gone};
 use crate::config::nearest::nearest;
 use crate::event::{Failure, HaltWhy, SessionPrompt, Skip, TaskEnd};
-use crate::id::{Micros, TaskId, Time};
+use crate::id::{TaskId, Time};
 use crate::input::{Ask, Input};
 use crate::limit::Limits;
 use crate::pipeline::Work;
@@ -99,10 +99,7 @@ pub enum Hindrance {
         rounds_max: u32,
     },
     /// The task has spent its limit.
-    Money {
-        spent: Micros,
-        max: Micros,
-    },
+    Money(MoneyGone),
     /// The task has no session that a person could continue.
     NotAStep,
     NeverBegun,

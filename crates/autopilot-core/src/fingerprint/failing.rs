@@ -66,7 +66,8 @@ static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     LINE_PATTERNS.iter().filter_map(|(_, pattern)| Regex::new(pattern).ok()).collect()
 });
 
-fn named_on_line(line: &str) -> impl Iterator<Item = String> + '_ {
+/// The failing tests that a line, without escapes, names.
+pub(super) fn named_on_line(line: &str) -> impl Iterator<Item = String> + '_ {
     RULES.iter().filter_map(|rule| rule.captures(line)?.get(1)).filter_map(|name| {
         let name = name.as_str().trim();
         (!expected_to_fail(name)).then(|| name.to_owned())

@@ -109,6 +109,29 @@ pub fn report(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// The findings that block by themselves, each as a sentence; the others go to the reviewer.
+pub fn broken_rules(findings: &[Finding]) -> Vec<String> {
+    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
+    findings.iter().filter(blocks).map(worded).collect()
+}
+
+/// The findings that do not block but that the reviewer and the person must know.
+pub fn doubts(findings: &[Finding]) -> Vec<String> {
+    let is_other = |found: &&Finding| {
+        found.severity != Severity::Blocker && found.source != FindingSource::Secret
+    };
+    let others = findings.iter().filter(is_other).map(worded);
+    super::secret::doubts(findings).into_iter().chain(others).collect()
+}
+
+fn worded(found: &Finding) -> String {
+    match (&found.file, found.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
+        (Some(file), None) => format!("{file}: {}", found.message),
+        (None, _) => found.message.clone(),
+    }
+}
+
 /// Keeps the most severe findings; within a severity their order stays.
 pub(super) fn limited(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| finding.priority);

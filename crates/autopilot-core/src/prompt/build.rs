@@ -14,6 +14,7 @@ pub fn builder(facts: &Build<'_>, caps: Caps) -> String {
     text.push_str(&guidance(&facts.guidance, caps));
     text.push_str(&known(facts, caps));
     text.push_str(&history(facts, caps));
+    text.push_str(&rules(facts, caps));
     text.push_str("\n## How to work\n\n");
     text.push_str(&conduct(facts));
     text.push_str(SUMMARY);
@@ -27,7 +28,9 @@ pub fn fix(facts: &Fix<'_>, caps: Caps) -> String {
          else, in the git repository in your working directory.\n",
     );
     text.push_str(&task(&facts.build, caps));
+    text.push_str(&guidance(&facts.build.guidance, caps));
     text.push_str(&found(facts, caps));
+    text.push_str(&rules(&facts.build, caps));
     text.push_str("\n## How to work\n\n");
     text.push_str(REPAIRING);
     text.push_str(&conduct(&facts.build));
@@ -112,6 +115,11 @@ pub(super) fn history(facts: &Build<'_>, caps: Caps) -> String {
     text
 }
 
+fn rules(facts: &Build<'_>, caps: Caps) -> String {
+    let told = facts.rules.told(caps);
+    if told.is_empty() { told } else { format!("\n## What your work is checked by\n\n{told}") }
+}
+
 fn conduct(facts: &Build<'_>) -> String {
     let mut text = String::from(
         "- Work only inside the working directory.\n\
@@ -122,11 +130,6 @@ fn conduct(facts: &Build<'_>) -> String {
          - Run the tests yourself before you finish. They are run again without you, and only that \
          result counts.\n",
     );
-    if !facts.task.allowed_paths.is_empty() {
-        let paths: Vec<String> =
-            facts.task.allowed_paths.iter().map(|path| super::part::inline(path)).collect();
-        text.push_str(&format!("- Change files only under {}.\n", paths.join(", ")));
-    }
     if !facts.network {
         text.push_str("- Do not use the network with any tool.\n");
     }

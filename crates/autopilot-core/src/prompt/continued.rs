@@ -111,10 +111,18 @@ mod tests {
     use crate::config::SkillPolicy;
     use crate::evidence::SeenCommand;
     use crate::guard::{Finding, FindingSource, Severity};
-    use crate::prompt::{PromptGuidance, builder, fix};
+    use crate::prompt::{BuildRules, PromptGuidance, builder, fix};
     use crate::task_file::TaskSpec;
 
     const CAPS: Caps = Caps { prompt_bytes_max: 4_096, tail_lines_max: 200 };
+
+    static RULES: BuildRules = BuildRules {
+        commands: Vec::new(),
+        allowed_paths: Vec::new(),
+        deny_paths: Vec::new(),
+        diff_line_cap: 800,
+        forbid_todos: true,
+    };
 
     fn task() -> TaskSpec {
         TaskSpec { title: "Fix the login".into(), goal: "Log in".into(), ..TaskSpec::default() }
@@ -128,6 +136,7 @@ mod tests {
             repo_status: "branch autopilot/login at 1234567",
             last_review: Some(r#"{"verdict":"REQUEST_CHANGES"}"#),
             validation,
+            rules: &RULES,
             skills: SkillPolicy::default(),
             network: true,
         }

@@ -45,6 +45,13 @@ pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
             "\nThe diff is cut. Do not approve what you can't see: say so in an issue.\n",
         );
     }
+    if !facts.restored.is_empty() {
+        text.push_str(
+            "\nThe change also edits what agents are told. In your working directory these files are \
+             as they were before the run, so judge them by the diff:\n\n",
+        );
+        text.push_str(&bullets(facts.restored, caps));
+    }
     text.push_str("\n## Checks that the controller ran on the change\n");
     if facts.validation.is_empty() {
         text.push_str("\nNone.\n");

@@ -38,6 +38,9 @@ impl State {
                 self.started(AttemptId { seq, place }, live);
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
+                if let Some(grant) = self.grants.get_mut(id) {
+                    grant.ended = Some(at);
+                }
                 let shown = Shown {
                     id: *id,
                     round: self.task(*task).round,
@@ -253,7 +256,7 @@ impl State {
         if usd == Micros(0) {
             self.grants.remove(&id);
         } else {
-            self.grants.insert(id, Grant { task, usd, at, owed: self.bill_of(id) });
+            self.grants.insert(id, Grant { task, usd, at, owed: self.bill_of(id), ended: None });
         }
     }
 

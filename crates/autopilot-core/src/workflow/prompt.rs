@@ -4,7 +4,7 @@
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
 use crate::evidence::SeenCommand;
 use crate::number::count;
-use crate::prompt::{Caps, FailedChecks, bullets, cut, fenced, ran};
+use crate::prompt::{BuildRules, Caps, FailedChecks, bullets, cut, fenced, ran};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -26,6 +26,8 @@ pub struct StepPrompt<'a> {
     pub failed: Option<&'a str>,
     /// A sentence about earlier work on the step that is not in the working directory.
     pub left_behind: Option<&'a str>,
+    /// The rules that the work is judged by.
+    pub rules: &'a BuildRules,
 }
 
 /// The facts for the prompt that asks for a workflow.
@@ -58,6 +60,8 @@ pub struct CompletionPrompt<'a> {
     pub validation: &'a [SeenCommand],
     /// The findings of the guards in the whole change that nobody has judged yet.
     pub doubts: &'a [String],
+    /// The whole change of the run.
+    pub diff: &'a str,
     /// The commit that the run started from.
     pub base: Option<&'a str>,
     pub rules: &'a WorkflowRules,
@@ -84,6 +88,10 @@ pub fn step_prompt(facts: &StepPrompt<'_>, caps: Caps) -> String {
             "\nThis step was done before and failed. {left}Fix what went wrong:\n"
         ));
         text.push_str(&fenced("text", &cut(why, caps.prompt_bytes_max)));
+    }
+    let told = facts.rules.told(caps);
+    if !told.is_empty() {
+        text.push_str(&format!("\nWhat the work is checked by:\n\n{told}"));
     }
     text.push_str(
         "\nIf you make code changes, run the most relevant checks/tests and report results.\n\
@@ -142,6 +150,14 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
     );
     if let Some(base) = facts.base {
         text.push_str(&format!("`git diff {base}` shows all changes.\n"));
+    }
+    text.push_str("\nThe whole change:\n\n");
+    match facts.diff.trim().is_empty() {
+        true => text.push_str("Nothing was changed.\n"),
+        false => text.push_str(&fenced("diff", &cut(facts.diff, caps.prompt_bytes_max))),
+    }
+    if facts.diff.len() > caps.prompt_bytes_max {
+        text.push_str("\nThe diff is cut: look at the rest before you call the task done.\n");
     }
     text.push_str(&format!("\nWorkflow: {}\nStep results:\n", facts.workflow.id));
     let results: Vec<&StepResult> = facts.results.iter().collect();

@@ -3,7 +3,9 @@
 use super::BeginError;
 use super::agent::check_agent;
 use crate::place::StatePaths;
-use autopilot_core::config::{AgentConfig, Config, Mode, ProofGate, Role, WorkBy};
+use autopilot_core::config::{
+    AgentConfig, Config, Mode, MoneyCheck, ProofGate, Role, UsageReport, WorkBy,
+};
 use autopilot_core::flow::Flow;
 use autopilot_core::limit::Limits;
 use autopilot_core::workflow::{Prices, WorkflowRules};
@@ -63,7 +65,7 @@ pub fn step_rules(
             Ok(()) => {
                 // An agent's own limit holds even when the run has none.
                 let is_limited = is_limited || agent.max_usd.is_some();
-                if is_limited && matches!(tells(agent.mode), Tells::Tokens) {
+                if is_limited && agent.usage_report() == UsageReport::Tokens {
                     asked_of.insert(name.clone(), is_priced(config, &agent));
                 }
                 rules.adapters.insert(name);
@@ -100,10 +102,10 @@ fn usable(
         check_agent(candidate, &section, place, path).map_err(|fault| fault.to_string())?;
         // A step's own model may have a price; a fallback has only its own.
         let stands_in = place_of > 0;
-        let is_unknown = match tells(candidate.mode) {
-            Tells::Cost => false,
-            Tells::Tokens => stands_in && !is_priced(config, candidate),
-            Tells::Nothing => true,
+        let is_unknown = match candidate.usage_report() {
+            UsageReport::Cost => false,
+            UsageReport::Tokens => stands_in && !is_priced(config, candidate),
+            UsageReport::Nothing => true,
         };
         if is_unknown && (is_limited || candidate.max_usd.is_some()) {
             let mode = candidate.mode.word();
@@ -175,9 +177,13 @@ fn unpriced_agent(
             && !asked.is_empty()
         {
             faults.push(format!(
-                "{key}: mode {} reports no cost, so the limit can't be enforced; {remedy}, or \
+                "{key}: mode {} reports no cost{}, so the limit can't be enforced; {remedy}, or \
                  remove {} (`max_wall` and `max_iterations` work with any agent)",
                 agent.mode.word(),
+                match (agent.mode, &agent.model) {
+                    (Mode::ClaudeCodeCli, Some(model)) => format!(" of model `{model}`"),
+                    _ => String::new(),
+                },
                 asked.join(" and "),
             ));
         }
@@ -190,14 +196,16 @@ fn missing_price(config: &Config, agent: &AgentConfig, key: &str) -> Option<Stri
     if is_priced(config, agent) {
         return None;
     }
-    Some(match (tells(agent.mode), &agent.model) {
-        (Tells::Tokens, Some(model)) => {
+    Some(match (agent.usage_report(), &agent.model) {
+        (UsageReport::Tokens, Some(model)) => {
             format!("add `prices.\"{model}\"` with its price per million tokens")
         }
-        (Tells::Tokens, None) => {
+        (UsageReport::Tokens, None) => {
             format!("name `{key}.model` and add its price under `prices`")
         }
-        (Tells::Cost | Tells::Nothing, _) => "use an agent that reports its cost".to_owned(),
+        (UsageReport::Cost | UsageReport::Nothing, _) => {
+            "use an agent that reports its cost".to_owned()
+        }
     })
 }
 
@@ -211,27 +219,28 @@ pub fn costs_unknown(config: &Config, flow: Flow) -> Vec<String> {
 }
 
 fn is_priced(config: &Config, agent: &AgentConfig) -> bool {
-    match tells(agent.mode) {
-        Tells::Cost => true,
-        Tells::Tokens => agent.model.as_deref().is_some_and(|model| config.price(model).is_some()),
-        Tells::Nothing => false,
-    }
+    config.money_check(agent) != MoneyCheck::Never
 }
 
-/// What an agent reports about its usage.
-enum Tells {
-    Cost,
-    Tokens,
-    Nothing,
-}
-
-fn tells(mode: Mode) -> Tells {
-    match mode {
-        // A script reports whatever it was written to report.
-        Mode::ClaudeCodeCli | Mode::Script => Tells::Cost,
-        Mode::CodexCli | Mode::Acp | Mode::OpenaiApi => Tells::Tokens,
-        Mode::Command => Tells::Nothing,
-    }
+/// What a person should know of the limits on money before a run starts: with these agents they are
+/// checked only when a turn has ended.
+pub fn late_limits(config: &Config, limits: &Limits, flow: Flow) -> Vec<String> {
+    let is_limited = limits.usd_max.is_some() || limits.usd_per_task_max.is_some();
+    let late = |role: Role| {
+        let agents = config.agent(role).candidates();
+        let is_late = |agent: &&AgentConfig| {
+            (is_limited || agent.max_usd.is_some())
+                && config.money_check(agent) == MoneyCheck::AfterTurn
+        };
+        let agent = agents.into_iter().find(is_late)?;
+        Some(format!(
+            "{}: {} reports its usage at the end of a turn, so a money limit is checked only there \
+             and one turn may exceed it",
+            role.word(),
+            agent.mode.word()
+        ))
+    };
+    flow.roles().into_iter().filter_map(late).collect()
 }
 
 #[cfg(test)]
@@ -297,5 +306,31 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("builder.fallback[0]: mode codex_cli"), "{found:?}");
         assert!(found[0].contains("prices.\"gpt-6\""), "{found:?}");
+    }
+
+    #[test]
+    fn a_limit_that_is_checked_late_is_said_and_not_refused() {
+        let prices = "prices: { gpt-5.5: { input: 1.25, output: 10 } }\n";
+        let text = "commands: { tests: t }\nbuilder: { mode: codex_cli, model: gpt-5.5 }\n\
+            reviewer: { mode: claude_code_cli }\n";
+        let said = |more: &str| {
+            let (config, _) = Config::parse(&format!("{text}{prices}{more}")).unwrap();
+            assert_eq!(faults(&format!("{}{prices}{more}", &text[23..])), [""; 0]);
+            late_limits(&config, &limits(&config), Flow::Task)
+        };
+        assert_eq!(said(""), [""; 0], "there is no limit");
+        let said = said("budget: { max_usd: 1 }\n");
+        assert!(said.len() == 1 && said[0].starts_with("builder: codex_cli"), "{said:?}");
+    }
+
+    #[test]
+    fn a_model_whose_price_claude_does_not_know_needs_one() {
+        let claude = "builder: { mode: claude_code_cli, model: qwen3 }\n\
+            reviewer: { mode: claude_code_cli }\nbudget: { max_usd: 1 }\n";
+        let found = faults(claude);
+        assert!(found.len() == 1 && found[0].contains("`prices.\"qwen3\"`"), "{found:?}");
+        assert!(found[0].contains("reports no cost of model `qwen3`"), "{found:?}");
+        let prices = "prices: { qwen3: { input: 0, output: 0 } }\n";
+        assert_eq!(faults(&format!("{claude}{prices}")), [""; 0]);
     }
 }

@@ -96,6 +96,11 @@ pub struct WorktreeChange {
 }
 
 impl ExecRecorder {
+    /// The time at which the question was asked, in RFC 3339.
+    pub fn began(&self) -> String {
+        self.began.to_string()
+    }
+
     /// Appends an event to `events.jsonl`.
     pub fn event(&self, event: &AgentEvent) {
         let Ok(line) = serde_json::to_string(event) else { return };
@@ -183,7 +188,8 @@ impl Job {
         if let Some((ending, ran)) = ended {
             let now = jiff::Timestamp::now();
             let ms = now.as_millisecond().saturating_sub(exec.began.as_millisecond());
-            let usage = ending.usage.map(|usage| usage.of_run(None));
+            // Vendors count over the whole session; the bill has what this question added.
+            let turn = ending.usage.as_ref().map(|_| self.billing().last_turn());
             said.session = ending.session.clone().or(said.session);
             said.ended_at = Some(now.to_string());
             said.duration_ms = u64::try_from(ms).ok();
@@ -191,11 +197,11 @@ impl Job {
             said.status = Some(if is_good { "succeeded" } else { "failed" }.to_owned());
             said.outcome = Some(ending.outcome.clone());
             said.exit = ran.exit;
-            said.cost_usd = usage.and_then(|usage| usage.cost_usd);
-            said.usage = usage.map(|usage| UsageSaid {
-                input_tokens: usage.tokens.input,
-                output_tokens: usage.tokens.output,
-                cached_tokens: usage.tokens.cached,
+            said.cost_usd = turn.filter(|turn| turn.is_complete()).map(|turn| turn.usd.usd());
+            said.usage = turn.map(|turn| UsageSaid {
+                input_tokens: turn.tokens_in,
+                output_tokens: turn.tokens_out,
+                cached_tokens: turn.cached,
             });
             self.write_view(&format!("{}/{OUTPUT}", exec.name), &ending.answer)?;
             self.keep_output(exec, log);

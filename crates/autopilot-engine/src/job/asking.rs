@@ -14,12 +14,13 @@ use super::{Job, JobError};
 use autopilot_agents::answer::{self, AgentAnswer, AnswerFault};
 use autopilot_agents::{Access, AgentEnding, AgentOutcome, Exchange};
 use autopilot_core::event::{Facts, Outcome, SessionEnd};
+use autopilot_core::prompt::{cut, fenced};
 use autopilot_core::step::Step;
 use autopilot_host::file;
 use camino::{Utf8Path, Utf8PathBuf};
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of an unreadable answer that are shown to the agent that repairs it.
+/// Bytes of an unreadable answer, and of its question, that are shown to the agent that repairs it.
 const UNREADABLE_BYTES_MAX: usize = 16 * 1024;
 /// Faults of a refused answer that are named in the message.
 const FAULTS_NAMED_MAX: usize = 12;
@@ -75,6 +76,16 @@ pub struct AskedQuestion<T> {
     pub repaired: Option<usize>,
 }
 
+impl<T> AskedQuestion<T> {
+    /// Returns whether the agent ended well, whatever its answer is worth.
+    pub fn ended_well(&self) -> bool {
+        match &self.answer {
+            Ok(_) | Err(Unanswered::Faulty { .. }) => true,
+            Err(Unanswered::Ended(_)) => false,
+        }
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Unanswered {
@@ -106,14 +117,27 @@ impl Unanswered {
     }
 }
 
+/// The note about a builder's report that could not be read even when asked for again.
+pub fn no_report(faults: &[AnswerFault]) -> String {
+    format!(
+        "the builder's report could not be read, so the work is judged without it: {}",
+        named(faults)
+    )
+}
+
 /// The outcome for a refused answer, with the first of its faults.
 pub fn refused<T: ToString>(what: &str, faults: &[T]) -> Outcome {
+    Outcome::Failed { why: format!("{what}: {}", named(faults)) }
+}
+
+/// The first faults in one line, and how many more there are.
+fn named<T: ToString>(faults: &[T]) -> String {
     let mut named: Vec<String> =
         faults.iter().take(FAULTS_NAMED_MAX).map(ToString::to_string).collect();
     if faults.len() > FAULTS_NAMED_MAX {
         named.push(format!("and {} more", faults.len() - FAULTS_NAMED_MAX));
     }
-    Outcome::Failed { why: format!("{what}: {}", named.join("; ")) }
+    named.join("; ")
 }
 
 impl Job {
@@ -142,7 +166,7 @@ impl Job {
         let (turn, answer, repaired) = match self.understood(&first.ending, &read) {
             Err(Unanswered::Faulty { faults, .. }) if !self.cancel.is_asked() => {
                 let repaired = Some(faults.len());
-                let second = self.repair(&question, first, &faults).await?;
+                let second = self.repair(&question, first, &faults, S::SCHEMA_JSON).await?;
                 let answer = self.understood(&second.ending, &read);
                 (second, answer, repaired)
             }
@@ -168,13 +192,15 @@ impl Job {
         question: &Question<'_>,
         first: AgentTurn,
         faults: &[AnswerFault],
+        schema: &str,
     ) -> Result<AgentTurn, JobError> {
-        let asked = question.schema.as_ref().map_or("", |(json, _)| *json);
         let said = first.ending.answer;
+        // Not every agent remembers what it was asked.
         let prompt = format!(
-            "{}\nWhat you said was:\n{}\n",
-            answer::repair_prompt(faults, asked),
-            autopilot_agents::event::clip(&self.clean(&said), UNREADABLE_BYTES_MAX)
+            "{}\nWhat you said was:\n{}\n\nWhat you were asked was:\n{}",
+            answer::repair_prompt(faults, schema),
+            autopilot_agents::event::clip(&self.clean(&said), UNREADABLE_BYTES_MAX),
+            fenced("text", &cut(&question.prompt, UNREADABLE_BYTES_MAX))
         );
         let earlier = Exchange { prompt: question.prompt.clone(), answer: said };
         let alone = question.instead(prompt);

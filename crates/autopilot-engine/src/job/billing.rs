@@ -1,11 +1,17 @@
 //! The cost of an attempt's turns. A bill is cumulative per attempt; a vendor may count over the
 //! whole session instead, and then only the increase of its count is owed.
 
+mod price_list;
+#[cfg(test)]
+mod tests;
+
+pub use price_list::PriceList;
+
 use super::{Job, JobError};
 use crate::purse::MoneyClaim;
-use autopilot_agents::{AgentUsage, Scope, TokenCount};
-use autopilot_core::config::{AgentConfig, Mode, Price};
-use autopilot_core::decide::untold;
+use autopilot_agents::{AgentUsage, Scope};
+use autopilot_core::config::{AgentConfig, Mode};
+use autopilot_core::decide::{MoneyGone, estimate, untold};
 use autopilot_core::event::{Bill, SessionTotal};
 use autopilot_core::id::Micros;
 use autopilot_core::input::AttemptWord;
@@ -18,10 +24,11 @@ pub struct Billing {
     /// The bill of the turns before this one.
     earlier: Bill,
     this_turn: Bill,
+    /// The bill of the turn that ended last.
+    last_turn: Bill,
     /// The vendor's count of the session when this turn resumed it.
     before: Option<AgentUsage>,
-    /// The price of tokens, for agents that do not report a cost.
-    price: Option<Price>,
+    prices: PriceList,
     session: Option<String>,
     totals: BTreeMap<String, SessionTotal>,
     last: Option<SessionTotal>,
@@ -29,8 +36,8 @@ pub struct Billing {
     allowance: Option<Allowance>,
     /// The share of the allowance that this turn may cost.
     given: Option<Micros>,
-    /// Money that was charged although no cost was reported.
-    assumed: Micros,
+    /// The part of the bill that was estimated because no cost was reported.
+    estimated: Micros,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,27 +62,27 @@ impl Billing {
         &mut self,
         session: Option<&str>,
         known: Option<&SessionTotal>,
-        price: Option<Price>,
+        prices: PriceList,
         given: Option<Micros>,
     ) {
         let ours = session.and_then(|session| self.totals.get(session));
         self.before = ours.or(known).map(usage_of);
         self.session = session.map(str::to_owned);
-        self.price = price;
+        self.prices = prices;
         self.given = given;
     }
 
-    /// The bill of a turn of which only the last usage figures are left.
+    /// The bill of a turn of a process that died, by the last usage figures that are left of it.
     pub fn of_turn(
         resumed: Option<&str>,
         known: Option<&SessionTotal>,
-        price: Option<Price>,
+        prices: PriceList,
         session: Option<&str>,
         usage: &AgentUsage,
     ) -> Billing {
         let mut billing = Billing::default();
-        billing.begin(resumed, known, price, None);
-        billing.end(Some(usage), session, CostDoubt::Perhaps);
+        billing.begin(resumed, known, prices, None);
+        billing.end(Some(usage), session, CostDoubt::Perhaps, 0);
         billing
     }
 
@@ -89,8 +96,8 @@ impl Billing {
 
     /// Takes new usage figures and returns what the attempt owes by now.
     pub fn hear(&mut self, usage: &AgentUsage) -> AttemptWord {
-        self.count(usage);
-        word(self.earlier.plus(self.this_turn), self.total(usage))
+        let usage = self.count(usage);
+        word(self.earlier.plus(self.this_turn), self.total(&usage))
     }
 
     /// The allowance and the cost of the turn, if the cost is higher.
@@ -99,34 +106,44 @@ impl Billing {
         Some((given, self.this_turn.usd))
     }
 
-    /// A note for people if money was charged that no agent reported.
+    /// A note for people if a part of the bill was estimated.
     pub fn note(&self) -> Option<String> {
-        (self.assumed > Micros(0)).then(|| untold(self.assumed))
+        (self.estimated > Micros(0)).then(|| untold(self.estimated))
     }
 
-    fn count(&mut self, usage: &AgentUsage) {
+    /// Adds a report to the bill of the turn, and returns the report with all that is priced.
+    fn count(&mut self, usage: &AgentUsage) -> AgentUsage {
+        let (usage, is_whole) = self.prices.complete(usage);
         let bill = usage.of_run(self.before.as_ref());
-        let TokenCount { input, output, cached } = bill.tokens;
-        let priced = || self.price.map(|price| price.of(input, output, cached));
+        let priced = || self.prices.own(&usage, bill.tokens).filter(|_| is_whole);
         let usd = bill.cost_usd.map(Micros::from_usd).or_else(priced);
-        self.this_turn = self.this_turn.max(Bill {
-            usd: usd.unwrap_or_default(),
-            tokens_in: input,
-            tokens_out: output,
-            cached,
-            unpriced: usd.is_none(),
-        });
+        self.this_turn = Bill {
+            usd: self.this_turn.usd.max(usd.unwrap_or_default()),
+            tokens_in: self.this_turn.tokens_in.max(bill.tokens.input),
+            tokens_out: self.this_turn.tokens_out.max(bill.tokens.output),
+            cached: self.this_turn.cached.max(bill.tokens.cached),
+            // The newest report stands: an agent may tell its cost after its tokens.
+            unpriced: usd.is_none() || !is_whole,
+            estimated: Micros(0),
+        };
+        usage
     }
 
-    /// Ends the turn with its final usage figures.
-    pub fn end(&mut self, usage: Option<&AgentUsage>, session: Option<&str>, doubt: CostDoubt) {
+    /// Ends the turn with its final usage figures, after `ms` milliseconds.
+    pub fn end(
+        &mut self,
+        usage: Option<&AgentUsage>,
+        session: Option<&str>,
+        doubt: CostDoubt,
+        ms: u64,
+    ) {
         if let Some(session) = session {
             self.opened(session);
         }
         match usage {
             Some(usage) => {
-                self.count(usage);
-                self.last = self.total(usage);
+                let usage = self.count(usage);
+                self.last = self.total(&usage);
                 if let Some(total) = &self.last {
                     self.totals.insert(total.session.clone(), total.clone());
                 }
@@ -141,13 +158,20 @@ impl Billing {
         // Money that may have been spent must not be spent again.
         if self.this_turn.unpriced
             && doubt == CostDoubt::Perhaps
-            && let Some(given) = self.given.filter(|given| *given > self.this_turn.usd)
+            && let Some(given) = self.given
         {
-            self.assumed = self.assumed.plus(given.minus(self.this_turn.usd));
-            self.this_turn.usd = given;
+            let guess = estimate(given.minus(self.this_turn.usd), ms);
+            self.estimated = self.estimated.plus(guess);
+            self.this_turn = Bill { estimated: guess, unpriced: false, ..self.this_turn };
         }
-        self.earlier = self.earlier.plus(std::mem::take(&mut self.this_turn));
+        self.last_turn = std::mem::take(&mut self.this_turn);
+        self.earlier = self.earlier.plus(self.last_turn);
         self.before = None;
+    }
+
+    /// The bill of the turn that ended last, by itself.
+    pub fn last_turn(&self) -> Bill {
+        self.last_turn
     }
 
     /// The bill of all turns, and the vendor's count of the last session.
@@ -179,12 +203,10 @@ fn usage_of(total: &SessionTotal) -> AgentUsage {
 /// The limit that leaves no money for another turn.
 #[derive(Debug, thiserror::Error)]
 pub enum BudgetGone {
-    #[error("the run has spent {spent} of its limit of {max}; `--max-usd` raises the limit")]
-    Run { spent: Micros, max: Micros },
-    #[error(
-        "task {name} has spent {spent} of its limit of {max}; `--max-usd-per-task` raises the limit"
-    )]
-    Task { name: String, spent: Micros, max: Micros },
+    #[error("the run has spent {0}; `--max-usd` raises the limit")]
+    Run(MoneyGone),
+    #[error("task {name} has spent {gone}; `--max-usd-per-task` raises the limit")]
+    Task { name: String, gone: MoneyGone },
     #[error("it has spent {spent} of the {max} its agent may spend (`max_usd`)")]
     Agent { spent: Micros, max: Micros },
     #[error("it has spent {spent} and has no money left")]
@@ -209,7 +231,7 @@ impl Job {
         }
         let given = match self.allowance(config).await {
             Allowance::Any => None,
-            Allowance::Max(max) => Some(max.minus(owed.usd)),
+            Allowance::Max(max) => Some(max.minus(owed.counted())),
         };
         if given == Some(Micros(0)) {
             return Err(self.money_gone(config).into());
@@ -220,9 +242,9 @@ impl Job {
         {
             return Err(JobError::NotWanted);
         }
-        let price = config.model.as_deref().and_then(|model| self.context.config.price(model));
+        let prices = PriceList::of(&self.context.config, config.model.as_deref());
         let known = session.and_then(|session| self.task.totals.get(session));
-        self.billing().begin(session, known, price, given);
+        self.billing().begin(session, known, prices, given);
         Ok(given.map(Micros::usd))
     }
 
@@ -237,7 +259,7 @@ impl Job {
         let given = match self.run.limits.usd_max {
             None => own_max,
             Some(max) => {
-                let (id, spent, workers) = (self.want.id, self.run.spent.usd, self.workers);
+                let (id, spent, workers) = (self.want.id, self.run.spent, self.workers);
                 let claim = MoneyClaim { id, max, spent, workers, own_max };
                 tokio::select! {
                     given = self.context.purse.claim(claim) => Some(given),
@@ -251,20 +273,20 @@ impl Job {
     }
 
     fn left_of_task(&self, owed: Micros) -> Option<Micros> {
-        Some(self.task_max()?.minus(self.task.spent.bill.usd.plus(owed)))
+        Some(self.task_max()?.minus(self.task.spent.bill.counted().plus(owed)))
     }
 
-    /// The money of the run spent by ended attempts and by this one.
-    fn spent_of_run(&self) -> Micros {
-        let owed = self.billing().earlier.usd;
-        self.context.purse.spent().unwrap_or(self.run.spent.usd).plus(owed)
+    /// The bill of the run's ended attempts and of this one.
+    fn spent_of_run(&self) -> Bill {
+        let owed = self.billing().earlier;
+        self.context.purse.spent().unwrap_or(self.run.spent).plus(owed)
     }
 
     /// The money left of the run's and the task's limits as far as this job knows: others spend
     /// too, and the core counts everything.
     pub(super) fn money_left(&self) -> Option<Micros> {
-        let owed = self.billing().earlier.usd;
-        let of_run = self.run.limits.usd_max.map(|max| max.minus(self.spent_of_run()));
+        let owed = self.billing().earlier.counted();
+        let of_run = self.run.limits.usd_max.map(|max| max.minus(self.spent_of_run().counted()));
         of_run.into_iter().chain(self.left_of_task(owed)).min()
     }
 
@@ -275,164 +297,22 @@ impl Job {
 
     /// Finds the limit that leaves no money for another turn.
     fn money_gone(&self, config: &AgentConfig) -> BudgetGone {
-        let spent = self.billing().earlier.usd;
-        let (run, task) = (self.spent_of_run(), self.task.spent.bill.usd.plus(spent));
-        if let Some(max) = self.run.limits.usd_max.filter(|max| run >= *max) {
-            return BudgetGone::Run { spent: run, max };
+        let own = self.billing().earlier;
+        let task = self.task.spent.bill.plus(own);
+        if let Some(max) = self.run.limits.usd_max
+            && let Some(gone) = MoneyGone::of(self.spent_of_run(), max, false)
+        {
+            return BudgetGone::Run(gone);
         }
-        if let Some(max) = self.task_max().filter(|max| task >= *max) {
-            return BudgetGone::Task { name: self.task.name().to_owned(), spent: task, max };
+        if let Some(max) = self.task_max()
+            && let Some(gone) = MoneyGone::of(task, max, true)
+        {
+            return BudgetGone::Task { name: self.task.name().to_owned(), gone };
         }
+        let spent = own.counted();
         match config.max_usd.map(Micros::from_usd).filter(|max| spent >= *max) {
             Some(max) => BudgetGone::Agent { spent, max },
             None => BudgetGone::Attempt { spent },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn session_cost(usd: f64, input: u64) -> AgentUsage {
-        AgentUsage {
-            tokens: TokenCount { input, output: 1, cached: 0 },
-            tokens_scope: Scope::Run,
-            cost_usd: Some(usd),
-            cost_scope: Scope::Session,
-        }
-    }
-
-    fn session_tokens(input: u64, cached: u64, output: u64) -> AgentUsage {
-        AgentUsage {
-            tokens: TokenCount { input, output, cached },
-            tokens_scope: Scope::Session,
-            cost_usd: None,
-            cost_scope: Scope::Run,
-        }
-    }
-
-    #[test]
-    fn another_session_than_was_asked_for_owes_all_it_counts() {
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, None);
-        billing.opened("s-0");
-        billing.end(Some(&session_cost(1.0, 10)), None, CostDoubt::Perhaps);
-        billing.begin(Some("s-0"), None, None, None);
-        billing.opened("s-1");
-        billing.end(Some(&session_cost(1.5, 10)), None, CostDoubt::Perhaps);
-        assert_eq!(billing.owed().0.usd, Micros(2_500_000));
-    }
-
-    #[test]
-    fn a_session_that_goes_on_owes_only_what_its_count_rises_by() {
-        let mut first = Billing::default();
-        first.begin(None, None, None, None);
-        first.opened("s");
-        first.end(Some(&session_cost(0.12, 10)), None, CostDoubt::Perhaps);
-        let (bill, total) = first.owed();
-        assert_eq!((bill.usd, bill.tokens_in), (Micros(120_000), 10));
-        let total = *total.unwrap();
-        assert_eq!((total.session.as_str(), total.usd), ("s", Some(Micros(120_000))));
-
-        // Another attempt, perhaps of another process: it knows only what is durable.
-        let mut next = Billing::default();
-        next.begin(Some("s"), Some(&total), None, None);
-        next.end(Some(&session_cost(0.15, 7)), Some("s"), CostDoubt::Perhaps);
-        let (bill, total) = next.owed();
-        assert_eq!((bill.usd, bill.tokens_in), (Micros(30_000), 7));
-        assert_eq!(total.unwrap().usd, Some(Micros(150_000)));
-    }
-
-    #[test]
-    fn the_second_turn_of_an_attempt_owes_the_rise_and_a_new_session_all_of_it() {
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, None);
-        billing.opened("s");
-        billing.end(Some(&session_cost(0.10, 1)), None, CostDoubt::Perhaps);
-        billing.begin(Some("s"), None, None, None);
-        billing.end(Some(&session_cost(0.25, 1)), None, CostDoubt::Perhaps);
-        assert_eq!(billing.owed().0.usd, Micros(250_000));
-        billing.begin(None, None, None, None);
-        billing.opened("t");
-        billing.end(Some(&session_cost(0.5, 1)), None, CostDoubt::Perhaps);
-        assert_eq!(billing.owed().0.usd, Micros(750_000));
-    }
-
-    #[test]
-    fn tokens_without_a_cost_are_billed_by_the_price_of_the_rise() {
-        let price = Price { input: 2.0, output: 10.0, cached: Some(0.5) };
-        let total = SessionTotal {
-            session: "t".into(),
-            usd: None,
-            tokens: Some(TokenCount { input: 1000, output: 100, cached: 0 }),
-        };
-        let mut billing = Billing::default();
-        billing.begin(Some("t"), Some(&total), Some(price), None);
-        let AttemptWord::Counted { bill, total } = billing.hear(&session_tokens(1600, 400, 150))
-        else {
-            panic!("the session's count is told along");
-        };
-        // 200 fresh, 400 cached, 50 out.
-        assert_eq!(bill.usd, Micros(400 + 200 + 500));
-        assert_eq!((bill.tokens_in, bill.cached, bill.unpriced), (600, 400, false));
-        assert_eq!(total.tokens.unwrap().input, 1600);
-    }
-
-    #[test]
-    fn what_has_no_price_is_said_to_have_none() {
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, None);
-        let AttemptWord::Bill(bill) = billing.hear(&session_tokens(5, 0, 5)) else {
-            panic!("without a session there is no count of one");
-        };
-        assert!(bill.unpriced && bill.usd == Micros(0) && bill.tokens_in == 5);
-        // A turn that tells nothing after one that told something.
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, None);
-        billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);
-        billing.begin(None, None, None, None);
-        billing.end(None, None, CostDoubt::Perhaps);
-        let bill = billing.owed().0;
-        assert_eq!((bill.usd, bill.unpriced), (Micros(100_000), true));
-    }
-
-    #[test]
-    fn what_nobody_told_is_charged_with_all_it_was_given() {
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, Some(Micros(500)));
-        billing.end(None, None, CostDoubt::Perhaps);
-        let bill = billing.owed().0;
-        assert_eq!((bill.usd, bill.unpriced), (Micros(500), true));
-        assert!(billing.note().is_some());
-        // Nor do tokens without a price tell it.
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, Some(Micros(500)));
-        billing.end(Some(&session_tokens(5, 0, 5)), None, CostDoubt::Perhaps);
-        assert_eq!(billing.owed().0.usd, Micros(500));
-        // The cost of an agent that never reached a model is unknown, but nothing is owed.
-        for (given, worked) in [(Some(Micros(500)), CostDoubt::No), (None, CostDoubt::Perhaps)] {
-            let mut billing = Billing::default();
-            billing.begin(None, None, None, given);
-            billing.end(None, None, worked);
-            let bill = billing.owed().0;
-            assert_eq!((bill.usd, bill.unpriced), (Micros(0), true));
-            assert_eq!(billing.note(), None);
-        }
-        // An agent that reported its cost owes that.
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, Some(Micros(500_000)));
-        billing.end(Some(&session_cost(0.1, 1)), None, CostDoubt::Perhaps);
-        assert_eq!(billing.owed().0.usd, Micros(100_000));
-    }
-
-    #[test]
-    fn a_figure_above_what_the_turn_was_given_is_an_excess() {
-        let mut billing = Billing::default();
-        billing.begin(None, None, None, Some(Micros(100_000)));
-        let _told = billing.hear(&session_cost(0.1, 1));
-        assert_eq!(billing.excess(), None);
-        let _told = billing.hear(&session_cost(0.15, 1));
-        assert_eq!(billing.excess(), Some((Micros(100_000), Micros(150_000))));
     }
 }

@@ -1,24 +1,26 @@
 //! BUILD and FIX: an agent works in a slot, and everything it wrote is captured in the hub.
 
-use super::asking::AskedQuestion;
-use super::change::{broken_rules, doubts};
+use super::asking::{AskedQuestion, Unanswered, no_report};
 use super::conflict;
 use super::opening::{build_facts, work_status};
+use super::own_work::blocking;
 use super::skill::Kit;
-use super::workshop::{Bench, For, Workshop, blocking, seconds_now};
+use super::violation::violation;
+use super::workshop::{Bench, For, Workshop, seconds_now};
 use super::{Done, Job, JobError};
+use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
-use autopilot_core::guard::{Finding, FindingSource, Severity};
+use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules, doubts};
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
-use autopilot_core::prompt::{self, Build, ContinuedWork, FailedChecks, Fix};
+use autopilot_core::prompt::{self, Build, BuildRules, ContinuedWork, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
-use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, Violation, task_branch};
+use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, task_branch};
 
 /// The commits an attempt starts from.
 pub struct Start {
@@ -41,7 +43,7 @@ impl Job {
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit)?;
         let asked = self.ask_builder(&choice, &spec, &bench, &start, &kit).await;
-        let is_done = asked.as_ref().is_ok_and(|asked| asked.answer.is_ok());
+        let is_done = asked.as_ref().is_ok_and(AskedQuestion::ended_well);
         let captured = self.captured(&bench, &start, &spec, is_done).await;
         let AskedQuestion { mut facts, answer, .. } = asked?;
         let capture = captured?;
@@ -51,13 +53,19 @@ impl Job {
             format!("{files} conflicted with the run's branch")
         }));
         facts.notes.extend(notes_of(&capture));
-        let summary = match answer {
-            Ok(summary) => summary,
+        let clean = match answer {
+            Ok(summary) => {
+                let file = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
+                let text = self.keep_answer(&mut facts, &summary, Some(&file))?;
+                serde_json::from_str(&text).unwrap_or(summary)
+            }
+            // The report is a claim that nobody believes; the work is there and is judged.
+            Err(Unanswered::Faulty { faults, .. }) => {
+                facts.notes.push(self.clean(&no_report(&faults)));
+                Summary::default()
+            }
             Err(unanswered) => return Ok((unanswered.outcome(), facts)),
         };
-        let file = format!("artifacts/{}_{}_summary.json", self.task.name(), self.want.id);
-        let text = self.keep_answer(&mut facts, &summary, Some(&file))?;
-        let clean = serde_json::from_str(&text).unwrap_or(summary);
         let used = self.used(&clean, &kit);
         facts.notes.extend(used.against.iter().cloned());
         facts.used = (!used.is_empty()).then(|| Box::new(used));
@@ -175,11 +183,12 @@ impl Job {
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;
         let status = self.repo_status(bench, start);
+        let rules = BuildRules::of(&self.context.config, spec);
         let build = Build {
             guidance: guidance.for_prompt(),
             last_review: review.as_deref(),
             validation: &validation.checks,
-            ..build_facts(spec, self.agent_config(), &known, &status)
+            ..build_facts(spec, self.agent_config(), &known, &status, &rules)
         };
         if self.want.step == Step::Build {
             return Ok(match since {
@@ -280,24 +289,4 @@ pub(super) fn notes_of(capture: &Capture) -> Vec<String> {
         notes.push("the agent stashed changes; they are kept".to_owned());
     }
     notes
-}
-
-/// A sentence about a file that must not be in a change, and what to do about it.
-pub(super) fn violation(violation: &Violation) -> String {
-    match violation {
-        Violation::NestedRepository { path } => {
-            let path = String::from_utf8_lossy(path);
-            format!("there is a git repository inside the worktree at {path}; remove it")
-        }
-        Violation::Unreadable { reason } => {
-            format!("a file can't be read: {reason}; make it readable or remove it")
-        }
-        Violation::CommitsNotTaken { reason } => {
-            format!("commits in the worktree are broken: {reason}; do not commit yourself")
-        }
-        Violation::GitDirectoryGone => {
-            "the worktree's .git was removed or replaced; leave it alone".to_owned()
-        }
-        Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
-    }
 }

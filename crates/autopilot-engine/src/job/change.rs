@@ -1,12 +1,13 @@
 //! A git change in the words of the guards.
 
-use super::workshop::{Workshop, blocking};
+use super::own_work::blocking;
+use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
-    Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
 };
+use autopilot_core::prompt::BuildRules;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
 use std::sync::Arc;
@@ -51,18 +52,10 @@ impl Job {
     ) -> Result<Vec<Finding>, JobError> {
         let Context { workshop: Workshop { hub, .. }, border, .. } = &*self.context;
         let leaks = blocking(|| border.leaks_in_change(hub, &change.base_tree, &change.tree))?;
-        let config = &self.context.config;
-        let mut denied = config.safety.deny_paths.clone();
-        denied.extend(spec.deny_paths.iter().cloned());
-        let rules = GuardRules {
-            allowed_paths: &spec.allowed_paths,
-            deny_paths: &denied,
-            diff_line_cap: config.rounds.diff_line_cap,
-            forbid_todos: config.safety.forbid_todos,
-        };
+        let rules = BuildRules::of(&self.context.config, spec);
         let change_with_leaks =
             guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
-        let mut findings = guard::check(&change_with_leaks, &rules);
+        let mut findings = guard::check(&change_with_leaks, &rules.guards());
         findings.extend(self.touched_commands(change, spec));
         Ok(findings)
     }
@@ -86,29 +79,6 @@ impl Job {
             }
         }
         findings
-    }
-}
-
-/// Findings that block by themselves; the others go to the reviewer.
-pub(super) fn broken_rules(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(blocks).map(worded).collect()
-}
-
-/// Findings that do not block but that the reviewer must know.
-pub(super) fn doubts(findings: &[Finding]) -> Vec<String> {
-    let is_other = |found: &&Finding| {
-        found.severity != Severity::Blocker && found.source != FindingSource::Secret
-    };
-    let others = findings.iter().filter(is_other).map(worded);
-    guard::secret::doubts(findings).into_iter().chain(others).collect()
-}
-
-fn worded(found: &Finding) -> String {
-    match (&found.file, found.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
-        (Some(file), None) => format!("{file}: {}", found.message),
-        (None, _) => found.message.clone(),
     }
 }
 

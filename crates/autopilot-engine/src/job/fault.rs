@@ -218,7 +218,8 @@ fn of_git(error: &GitError, failed: Blame) -> Blame {
             CommandError::Failed { status: CommandStatus::Code(_), .. }
             | CommandError::TimedOut { .. }
             | CommandError::TooLong { .. } => failed,
-            CommandError::Unwanted { .. } => Blame::Work,
+            // The attempt that was cancelled is revoked; to any other it says nothing about the work.
+            CommandError::Unwanted { .. } => Blame::Machine(MachineFault::Git),
         },
         GitError::File { source, .. } => match of_io(source) {
             Some(fault) => Blame::Machine(fault),
@@ -227,7 +228,9 @@ fn of_git(error: &GitError, failed: Blame) -> Blame {
         // The change itself can make git write other files than were committed, and an agent can
         // remove its own directory.
         GitError::ProofDiffers { .. } | GitError::SlotMissing { .. } => Blame::Work,
-        GitError::TooManyCommits { .. } | GitError::Withheld { .. } => Blame::Work,
+        GitError::TooManyCommits { .. } | GitError::Withheld { .. } | GitError::Oversize(_) => {
+            Blame::Work
+        }
         GitError::Refused(_)
         | GitError::Unreadable { .. }
         | GitError::RefMoved { .. }

@@ -6,7 +6,8 @@
 use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
 use super::asking::{AgentTurn, Question};
-use super::workshop::{For, Workshop, blocking, seconds_now};
+use super::own_work::blocking;
+use super::workshop::{For, Workshop, seconds_now};
 use super::{Job, JobError};
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, AgentEnding, AgentOutcome, Cause, Exchange};
@@ -62,7 +63,11 @@ pub struct ContinuedBranch {
 
 impl Job {
     /// Continues the session with one turn.
-    pub async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
+    pub async fn further_limited(&self, ask: &Further) -> Result<Furthered, JobError> {
+        self.own_work().scope(self.further(ask)).await
+    }
+
+    async fn further(&self, ask: &Further) -> Result<Furthered, JobError> {
         let count = self.context.config.worktrees.ports;
         let _held = self.context.workshop.ports.lease(self.want.id, count)?;
         let branch = session_branch(&ask.session);

@@ -3,10 +3,10 @@
 
 use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, note_work, notes_of};
-use super::change::doubts;
 use super::conflict;
 use super::opening::{asking_spec, with_named_skill, workflow_facts};
-use super::workshop::{For, blocking};
+use super::own_work::blocking;
+use super::workshop::For;
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::AgentOutcome;
@@ -15,14 +15,15 @@ use autopilot_core::config::{Role, WorkBy};
 use autopilot_core::event::{Outcome, TaskEntry};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::flow::workflow_step;
-use autopilot_core::prompt::FailedChecks;
+use autopilot_core::guard::doubts;
+use autopilot_core::prompt::{BuildRules, FailedChecks};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{
     self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep, past_steps,
 };
-use autopilot_host::git::{ChangedPath, Conflicts, GitError, Oid};
+use autopilot_host::git::{ChangedPath, Conflicts, GitError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -33,10 +34,10 @@ impl Job {
     pub(super) async fn workflow(&self) -> Result<Done, JobError> {
         let goal: PlanBody = self.body(&self.task.spec.body)?;
         let tip = self.tip()?;
-        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let bench = self.judge_bench(&tip, &tip).await?.bench;
         let carry = self.carry()?;
         let rules = self.workflow_rules();
-        let kit = self.kit(&TaskSpec::default(), &tip)?;
+        let kit = self.kit(&TaskSpec::default(), &self.run_base()?)?;
         let known = autopilot_core::skill::offered(&kit.shelf);
         let facts = WorkflowPrompt {
             carry: carry.summary.as_deref(),
@@ -45,7 +46,7 @@ impl Job {
             ..workflow_facts(&goal, &rules, &known)
         };
         let prompt = workflow::workflow_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_workflow(ending, own, &rules);
         let AskedQuestion { mut facts, answer, repaired } =
             self.ask_by::<Workflow, _>(question, read).await?;
@@ -84,6 +85,7 @@ impl Job {
             dependencies: &dependencies,
             failed: self.task.last(self.want.step).and_then(|shown| shown.outcome.failure()),
             left_behind: left_behind.as_deref(),
+            rules: &BuildRules::of(&self.context.config, &body.spec),
         };
         let prompt = workflow::step_prompt(&facts, self.caps());
         let kit = self.kit(&body.spec, &start.commit)?;
@@ -136,11 +138,12 @@ impl Job {
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
         let goal: PlanBody = self.body(&self.task.spec.body)?;
         let tip = self.tip()?;
-        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let bench = self.judge_bench(&tip, &tip).await?.bench;
         let (workflow, results) = iteration(self.past_results()?, self.task.round);
         let evidence = self.evidence(Step::Validate)?;
-        let base = Oid::parse(&self.run.base)?;
-        let found = doubts(&self.findings_in(&base, &tip, &TaskSpec::default())?);
+        let base = self.run_base()?;
+        let change = blocking(|| self.context.workshop.change(&base, &tip))?;
+        let found = doubts(&self.guard(&change, &TaskSpec::default())?);
         let rules = self.workflow_rules();
         let facts = CompletionPrompt {
             task: &goal.text,
@@ -148,12 +151,13 @@ impl Job {
             results: &results,
             validation: &evidence.checks,
             doubts: &found,
+            diff: &change.diff,
             base: Some(&self.run.base),
             rules: &rules,
             schema: Completion::SCHEMA_JSON,
         };
         let prompt = workflow::completion_prompt(&facts, self.caps());
-        let question = Question::reading(self.with_named_skill(prompt, &tip)?, &bench.dir);
+        let question = Question::reading(self.with_named_skill(prompt)?, &bench.dir);
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
         let AskedQuestion { mut facts, answer, .. } =
             self.ask_by::<Completion, _>(question, read).await?;
@@ -293,9 +297,9 @@ impl Job {
         Ok(Some((why.to_owned(), shown.new_failures(&known).cloned().collect())))
     }
 
-    /// The prompt with the skill named in its first line, if there is one.
-    fn with_named_skill(&self, prompt: String, commit: &Oid) -> Result<String, JobError> {
-        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), commit)?;
+    /// The prompt with the skill named in its first line, if the run's base or the user has it.
+    fn with_named_skill(&self, prompt: String) -> Result<String, JobError> {
+        let kit = self.kit_of(self.agent_config(), &asking_spec(&prompt), &self.run_base()?)?;
         with_named_skill(prompt, &kit, self.caps())
     }
 }

@@ -4,11 +4,13 @@
 //! Builders and reviewers often run the same kind of agent. Settings that one of them writes must
 //! not affect the next, nor the agent that the user starts tomorrow.
 
+mod skill;
+
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::place::StatePaths;
-use autopilot_agents::Agent;
 use autopilot_agents::gateway::{self, GatewayWay};
+use autopilot_agents::{Access, Agent};
 use autopilot_host::agent_home::{self, COPY_BYTES_MAX, HomePlan, LoginFile, links, login};
 use autopilot_host::{dir, file};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -34,6 +36,9 @@ const CLAUDE: &[&str] = &[
 const SHARED: &[&str] = &["skills", "plugins"];
 /// Files that agents write in their homes when they start.
 const ITS_OWN: &[&str] = &["store", ".system"];
+/// The folders of sessions in the homes of Claude Code and Codex.
+pub(super) const CLAUDE_SESSIONS: &str = "projects";
+pub(super) const CODEX_SESSIONS: &str = "sessions";
 const CODEX: &[&str] = &["*.toml", "requirements*", ".env"];
 
 /// Agents whose directories are known.
@@ -120,12 +125,16 @@ impl Job {
         agent: &Agent,
         variables: &mut Variables,
         session: Option<&str>,
+        access: Access,
     ) -> Result<Home, JobError> {
         if self.context.player.is_some() {
             return Ok(Home::default());
         }
         let dir = self.beside_scratch(HOME);
-        let home = planned(agent, variables, &dir);
+        let mut home = planned(agent, variables, &dir);
+        if access == Access::Read && vendor(agent) == Some(Vendor::Claude) {
+            self.add_base_skills(&mut home.plan)?;
+        }
         if home.plan.dir.as_os_str().is_empty() {
             for shared in &home.shared {
                 // A sandbox admits only existing paths; without it the agent reports what it
@@ -216,7 +225,7 @@ fn planned(agent: &Agent, variables: &mut Variables, dir: &Utf8Path) -> Home {
             // The file may hold another key under the same name.
             links.retain(|(name, _)| own_login || name != Path::new(".env"));
             let plan = HomePlan { dir: dir.into(), links, logins, ..HomePlan::default() };
-            home_with(plan, "sessions")
+            home_with(plan, CODEX_SESSIONS)
         }
         Some(Vendor::Xdg(name)) => xdg_home(name, variables, &user.unwrap_or_default(), dir),
     }
@@ -240,7 +249,7 @@ fn claude_home(from: &Utf8Path, state: &Utf8Path, dir: &Utf8Path, way: GatewayWa
     let files = copied.into_iter().filter_map(copy).collect();
     let logins = logins_of(from, "", &[".credentials.json"], own_login);
     let plan = HomePlan { dir: dir.into(), links, files, logins, ..HomePlan::default() };
-    home_with(plan, "projects")
+    home_with(plan, CLAUDE_SESSIONS)
 }
 
 /// The home of an agent that keeps everything in one directory, and its sessions in `sessions`.

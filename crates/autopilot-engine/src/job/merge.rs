@@ -2,8 +2,9 @@
 //! user's repository. Each part looks for its own result first, so repeating it does nothing.
 
 use super::conflict;
+use super::own_work::blocking;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
-use super::workshop::{Workshop, blocking, seconds_now};
+use super::workshop::{Workshop, seconds_now};
 use super::{Context, Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
@@ -154,11 +155,10 @@ impl MergeWork<'_> {
         let MergeWork { of, workshop, border, .. } = self;
         let branch = task_branch(&of.task);
         let known = std::slice::from_ref(&of.base);
-        let passed = blocking(|| match border.pass(&workshop.hub, commit, known, &branch) {
+        blocking(|| match border.pass(&workshop.hub, commit, known, &branch) {
             Err(GitError::Withheld { why, .. }) => Ok(Some(why)),
             other => other.map(|()| None),
-        });
-        passed
+        })
     }
 
     fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {

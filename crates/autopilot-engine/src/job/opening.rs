@@ -7,7 +7,7 @@ use crate::begin::PlanBody;
 use autopilot_agents::answer::AgentAnswer;
 use autopilot_core::config::{AgentConfig, Config};
 use autopilot_core::plan::{Plan, PlanRules};
-use autopilot_core::prompt::{self, Build, Caps, PlanPrompt, PromptGuidance};
+use autopilot_core::prompt::{self, Build, BuildRules, Caps, PlanPrompt, PromptGuidance};
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::workflow::{Workflow, WorkflowPrompt, WorkflowRules};
 use autopilot_host::git::Oid;
@@ -28,6 +28,7 @@ pub fn build_facts<'a>(
     agent: &AgentConfig,
     skills_known: &'a [String],
     repo_status: &'a str,
+    rules: &'a BuildRules,
 ) -> Build<'a> {
     Build {
         task: spec,
@@ -36,6 +37,7 @@ pub fn build_facts<'a>(
         repo_status,
         last_review: None,
         validation: &[],
+        rules,
         skills: agent.skill_policy,
         network: agent.network,
     }

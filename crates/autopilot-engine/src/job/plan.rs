@@ -3,7 +3,8 @@
 
 use super::asking::{AskedQuestion, Question, refused};
 use super::opening::{based_on, plan_prompt};
-use super::workshop::{For, Workshop, blocking, seconds_now};
+use super::own_work::blocking;
+use super::workshop::{Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::answer::read_plan;
@@ -54,10 +55,10 @@ impl Job {
         rules: &PlanRules,
     ) -> Result<AskedQuestion<(Plan, CheckedPlan)>, JobError> {
         let tip = self.tip()?;
-        let bench = self.bench(For::Agent, &tip, &tip).await?;
+        let bench = self.judge_bench(&tip, &tip).await?.bench;
         let listing = blocking(|| list_paths(&self.context.workshop.hub, &tip, PATHS_MAX))?;
         let tree = prompt::tree_summary(listing.paths.iter().map(String::as_str), TREE_LINES_MAX);
-        let kit = self.kit(&whole.spec, &tip)?;
+        let kit = self.kit(&whole.spec, &self.run_base()?)?;
         let expands = self.task.parent.map(|_| prompt::Expand {
             title: &whole.spec.title,
             goal: &whole.spec.goal,

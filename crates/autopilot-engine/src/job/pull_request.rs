@@ -2,7 +2,7 @@
 //! is left in a file, beside the patch and the bundle.
 
 use super::push::file_notes;
-use super::{Done, Job, JobError};
+use super::{Context, Done, Job, JobError};
 use crate::begin::costs_unknown;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::SeenCommand;
@@ -25,16 +25,17 @@ const CHECKED_MAX: usize = 500;
 impl Job {
     pub(super) fn pull_request(&self) -> Result<Done, JobError> {
         let draft = self.draft()?;
-        let hub = &self.context.workshop.hub;
-        let said = format!("{}\n{}", draft.title, draft.body);
-        if let Err(GitError::Withheld { branch, why }) =
-            self.context.border.pass_text(hub, "the pull request", &said)
-        {
-            let why = format!("{branch} was not opened: {why}");
-            return Ok((Outcome::Failed { why }, Facts::default()));
-        }
         let name = format!("artifacts/{}_pull_request.md", ref_component(&self.run.id));
         let text = format!("# {}\n\n{}\n", draft.title, draft.body);
+        let Context { workshop, border, .. } = &*self.context;
+        match border.pass_text(&workshop.hub, "the pull request", &text) {
+            Ok(()) => {}
+            Err(GitError::Withheld { branch, why }) => {
+                let why = format!("{branch} was not opened: {why}");
+                return Ok((Outcome::Failed { why }, Facts::default()));
+            }
+            Err(error) => return Err(error.into()),
+        }
         let artifact = self.write_clean(&name, &text)?;
         let unwanted = || self.cancel.is_asked();
         let asked = ForgeRequest {
@@ -145,10 +146,8 @@ impl Job {
         let dir = self.context.place.views().join("artifacts");
         let base = Oid::parse(&self.run.base)?;
         let stem = ref_component(&self.run.id);
-        let files = {
-            let border = &self.context.border;
-            write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch, border)?
-        };
+        let border = &self.context.border;
+        let files = write_artifacts(hub, dir.as_std_path(), &stem, &base, &tip, branch, border)?;
         Ok(file_notes(&files))
     }
 }

@@ -1,7 +1,7 @@
 //! REVIEW: another agent judges the change. Its verdict is one of several findings.
 
 use super::asking::Question;
-use super::workshop::For;
+use super::workshop::JudgeBench;
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::{AgentAnswer, ReviewAnswer};
 use autopilot_core::evidence::RoundEvidence;
@@ -22,6 +22,8 @@ impl Job {
         let against = used.map(|used| used.against.as_slice()).unwrap_or_default();
         let differs = [&evidence.differs[..], against].concat();
         let gate = self.run.limits.review;
+        let JudgeBench { bench, restored } =
+            self.judge_bench(&self.commit()?, &self.base()?).await?;
         let prompt = prompt::reviewer(
             &prompt::ReviewPrompt {
                 task: &spec,
@@ -30,12 +32,12 @@ impl Job {
                 claimed: claimed.as_deref(),
                 differs: &differs,
                 findings: &evidence.findings,
+                restored: &restored,
                 gate,
                 schema: ReviewAnswer::SCHEMA_JSON,
             },
             self.caps(),
         );
-        let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
         let asked = self.ask::<ReviewAnswer>(Question::reading(prompt, &bench.dir)).await?;
         let mut facts = asked.facts;
         let review = match asked.answer {

@@ -1,6 +1,7 @@
 //! The directories that a program may write besides its worktree: temporary files, home and package
 //! caches. Agents and gates share none of them, and a gate finds nothing of the gate before.
 
+use super::own_work::blocking;
 use super::process::jail_network;
 use super::workshop::For;
 use super::{Job, JobError};
@@ -71,17 +72,19 @@ impl Job {
     /// them.
     pub(super) fn furnish_gate(&self) -> Result<(), JobError> {
         let root = self.gate_root();
-        dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
+        blocking(|| dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root)))?;
         self.room(For::Proof)?;
         let GateRoom { home, caches, .. } = self.gate_room();
         let files = self.home_files();
         HomePlan { dir: home.into(), files, ..HomePlan::default() }.make()?;
         let seed = self.seed_caches();
-        if self.want.step.row().caches != CacheUse::Seed && seed.exists() {
-            dir::copy(seed.as_std_path(), caches.as_std_path())
-                .map_err(JobError::directory("fill", &caches))?;
+        if self.want.step.row().caches == CacheUse::Seed || !seed.exists() {
+            return Ok(());
         }
-        Ok(())
+        blocking(|| {
+            dir::copy(seed.as_std_path(), caches.as_std_path())
+                .map_err(JobError::directory("fill", &caches))
+        })
     }
 
     /// The listed files of the user's home. One that can't be read is missing in the gate's home as
@@ -94,12 +97,6 @@ impl Job {
             Some((PathBuf::from(name), bytes))
         };
         self.context.config.gates.home.iter().filter_map(read).collect()
-    }
-
-    /// Removes what this attempt's gates had to themselves.
-    pub(super) fn leave_gate(&self) {
-        // Best effort: the next boot removes leftovers.
-        let _leftover = dir::remove(self.gate_root().as_std_path());
     }
 
     /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates
@@ -136,7 +133,7 @@ impl Job {
 
     /// The directory of a gate lies beside the temporary directory of its attempt, and itself can't
     /// be written: a program must not be able to replace the next command's home by a link.
-    fn gate_root(&self) -> Utf8PathBuf {
+    pub(super) fn gate_root(&self) -> Utf8PathBuf {
         self.context.place.scratch(&format!("room-{}-{}", self.run.id, self.want.id))
     }
 

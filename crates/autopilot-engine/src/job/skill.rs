@@ -1,6 +1,6 @@
 //! Skills in a job: those available to its agent, those its task names, and those that were used.
 
-use super::workshop::blocking;
+use super::own_work::blocking;
 use super::{Job, JobError};
 use crate::skill::{SkillPlaces, shelf};
 use autopilot_agents::answer::Summary;

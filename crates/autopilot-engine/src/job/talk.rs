@@ -5,8 +5,8 @@ use super::billing::CostDoubt;
 use super::{Job, lend, start_gate};
 use crate::feed::Sight;
 use autopilot_agents::{
-    Act, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, Cause, Conversation, Deaf, ExitFacts,
-    HeardLine, OutputStream, session_id,
+    Act, AgentEnding, AgentEvent, AgentMessage, AgentOutcome, AgentUsage, Cause, Conversation,
+    Deaf, ExitFacts, HeardLine, OutputStream, session_id,
 };
 use autopilot_core::config::Mode;
 use autopilot_core::input::AttemptWord;
@@ -14,7 +14,7 @@ use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
 use camino::Utf8Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -57,6 +57,7 @@ pub struct Talk<'a> {
     flooded: Notify,
     /// Signals that the agent has spent more than its allowance.
     overspent: Notify,
+    began: Instant,
 }
 
 /// What has happened in a conversation so far; nothing of it excludes anything else.
@@ -96,6 +97,7 @@ impl<'a> Talk<'a> {
             to_do: tokio::sync::Mutex::new(to_do),
             flooded: Notify::new(),
             overspent: Notify::new(),
+            began: Instant::now(),
         }
     }
 
@@ -257,8 +259,13 @@ impl<'a> Talk<'a> {
         self.job.say(AttemptWord::Session(id));
     }
 
-    /// Ends the conversation and returns how the agent ended.
-    pub fn finish(self, exit: ExitFacts) -> AgentEnding {
+    /// Ends the conversation and returns how the agent ended. `kept` is asked for the usage in the
+    /// session's files if the agent did not tell all of it.
+    pub fn finish(
+        self,
+        exit: ExitFacts,
+        kept: impl FnOnce(Option<&str>) -> Option<AgentUsage>,
+    ) -> AgentEnding {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let conversation = self.conversation.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut ending = conversation.finish(exit);
@@ -284,6 +291,10 @@ impl<'a> Talk<'a> {
             let why = "its session id is not valid";
             ending.outcome = AgentOutcome::broke(Cause::Session, why);
         }
+        let is_told = ending.usage.as_ref().is_some_and(|usage| !usage.is_partial);
+        if !is_told && self.job.agent_config().mode != Mode::Script {
+            ending.usage = kept(ending.session.as_deref()).or(ending.usage);
+        }
         let session = ending.session.as_deref().map(|session| self.job.clean(session));
         let doubt = if self.job.agent_config().mode == Mode::Script {
             CostDoubt::Scripted
@@ -292,7 +303,8 @@ impl<'a> Talk<'a> {
         } else {
             CostDoubt::Perhaps
         };
-        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), doubt);
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.job.billing().end(ending.usage.as_ref(), session.as_deref(), doubt, ms);
         ending
     }
 

@@ -6,7 +6,8 @@
 //! merged, those after it are tried again.
 
 use super::evidence::evidence_of;
-use super::workshop::{Workshop, blocking, seconds_now};
+use super::own_work::{blocking, saving};
+use super::workshop::{Workshop, seconds_now};
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::NewFailures;
@@ -221,6 +222,11 @@ impl Job {
                     }
                     JobError::RacesLost { times: races_lost }
                 }
+                // What cancels this job alone says nothing to the others.
+                Err(_) if self.cancel.is_asked() => {
+                    queue.put_back(members);
+                    return;
+                }
                 Err(error) => error,
             };
             let trouble = Arc::new(trouble);
@@ -253,7 +259,8 @@ impl Job {
             return Ok(if self.cancel.is_asked() { Pass::Left } else { Pass::On });
         }
         if let Some(top) = proof.good.checked_sub(1).and_then(|last| stack.cars.get(last)) {
-            match blocking(|| track().advance(hub, &stack.from, &top.commit))? {
+            // A branch that moves is seen to the end, so that nobody is merged twice.
+            match saving(|| track().advance(hub, &stack.from, &top.commit))? {
                 Advanced::Moved(_) => {}
                 Advanced::Lost => return Ok(Pass::Lost),
             }

@@ -4,7 +4,6 @@
 use super::asking::Question;
 use super::evidence::evidence_of;
 use super::user_command;
-use super::workshop::For;
 use super::{Done, Job, JobError};
 use autopilot_agents::AgentOutcome;
 use autopilot_agents::answer::markdown;
@@ -27,7 +26,7 @@ impl Job {
             },
             self.caps(),
         );
-        let bench = self.bench(For::Agent, &self.commit()?, &self.base()?).await?;
+        let bench = self.judge_bench(&self.commit()?, &self.base()?).await?.bench;
         let turn = self.turn(&Question::reading(prompt, &bench.dir)).await?;
         let mut facts = self.facts_of(&turn)?;
         if turn.ending.outcome != AgentOutcome::Success {

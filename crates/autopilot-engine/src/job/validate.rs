@@ -1,7 +1,6 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
 //! directory that no agent has written to.
 
-use super::change::broken_rules;
 use super::evidence::evidence_of;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
@@ -10,7 +9,7 @@ use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
-use autopilot_core::guard::Finding;
+use autopilot_core::guard::{Finding, broken_rules};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 use std::time::Instant;

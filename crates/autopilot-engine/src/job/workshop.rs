@@ -1,19 +1,20 @@
 //! The hub, the slots and the user's repository, for jobs that must not block.
 
+use super::own_work::{blocking, rescuing, saving};
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::KeepWorktrees;
+use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::evidence::SETUP;
 use autopilot_core::id::TaskId;
+use autopilot_core::instruction::is_instruction;
 use autopilot_host::git::{
-    AttemptName, Capture, CaptureRequest, ChangeLimits, GitChange, GitError, Hub, KeepFiles, Oid,
-    Prepare, Slot, Slots, UserRepo,
+    AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
+    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
 };
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -55,8 +56,9 @@ pub enum For {
 
 impl Workshop {
     /// A workshop for a repository and its hub.
-    pub fn new(repo: UserRepo, hub: Hub) -> Workshop {
-        let slots = Slots::new(&hub, &repo);
+    pub fn new(repo: UserRepo, hub: Hub, config: &Worktrees) -> Workshop {
+        let caps = CaptureCaps { bytes_max: config.bytes_max, files_max: config.files_max };
+        let slots = Slots::new(&hub, &repo).capped(caps);
         let repo = Arc::new(repo);
         Workshop {
             repo,
@@ -71,11 +73,11 @@ impl Workshop {
     }
 
     /// Saves the work that attempts of a dead process left in their slots, and returns the refs
-    /// that hold it.
+    /// and directories that hold it.
     pub fn rescue_all(&self) -> Result<Vec<String>, GitError> {
         let mut saved = Vec::new();
         for slot in self.slots.existing()? {
-            saved.extend(slot.rescue(seconds_now())?);
+            saved.extend(rescuing(|| slot.rescue(seconds_now()))?);
         }
         Ok(saved)
     }
@@ -113,12 +115,21 @@ impl Workshop {
     }
 }
 
+/// A slot for an agent that judges or plans.
+pub struct JudgeBench {
+    pub bench: Bench,
+    /// The files that are as at the run's base, because they tell agents what to do.
+    pub restored: Vec<String>,
+}
+
 impl Bench {
     /// Returns whether the slot's files differ from the commit.
     pub fn is_changed(&self) -> Result<bool, JobError> {
         blocking(|| match self.slot.verify_clean(&self.commit) {
             Ok(()) => Ok(false),
-            Err(GitError::ProofDiffers { .. }) => Ok(true),
+            Err(GitError::ProofDiffers { .. } | GitError::Oversize(_)) => Ok(true),
+            // The commit itself was read in time.
+            Err(error) if error.is_out_of_time() => Ok(true),
             Err(error) => Err(error),
         })
     }
@@ -127,7 +138,7 @@ impl Bench {
     pub fn capture(&self, task: &str, id: &str) -> Result<Capture, JobError> {
         let attempt = AttemptName { task, id };
         let request = CaptureRequest { attempt, base: &self.commit, now: seconds_now() };
-        blocking(|| self.slot.capture(&request))
+        saving(|| self.slot.capture(&request))
     }
 }
 
@@ -152,6 +163,26 @@ impl Job {
     ) -> Result<Bench, JobError> {
         let attempt = self.id_for_refs(self.want.id);
         self.bench_as(&attempt, purpose, (commit, base), self.began).await
+    }
+
+    /// A slot for an agent that judges or plans: a commit, with what agents are told in it as it was
+    /// at the run's base.
+    pub(super) async fn judge_bench(
+        &self,
+        commit: &Oid,
+        base: &Oid,
+    ) -> Result<JudgeBench, JobError> {
+        let Workshop { hub, repo, .. } = &self.context.workshop;
+        let from = self.run_base()?;
+        // The same commit gets the same name whenever it is made.
+        let seen = blocking(|| overlaid(hub, (commit, &from), is_instruction, &repo.identity, 0))?;
+        let bench = self.bench(For::Agent, &seen.commit, base).await?;
+        Ok(JudgeBench { bench, restored: seen.paths })
+    }
+
+    /// The commit that the run started from.
+    pub(super) fn run_base(&self) -> Result<Oid, JobError> {
+        Ok(Oid::parse(&self.run.base)?)
     }
 
     /// A slot with a commit; `attempt` names the refs to the work in it.
@@ -201,14 +232,4 @@ impl Job {
 /// The current time in seconds.
 pub fn seconds_now() -> i64 {
     jiff::Timestamp::now().as_second()
-}
-
-/// Does work that waits for git, files or a forge. The loop's other tasks move to another thread
-/// meanwhile, and a panic breaks the attempt, not the run.
-pub fn blocking<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, JobError>
-where
-    JobError: From<E>,
-{
-    let done = tokio::task::block_in_place(|| catch_unwind(AssertUnwindSafe(work)));
-    Ok(done.map_err(|_| JobError::Panicked)??)
 }

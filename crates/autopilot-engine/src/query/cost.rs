@@ -274,6 +274,8 @@ impl Default for CostAnswer {
 #[derive(Serialize)]
 struct CostFigures {
     cost_usd: Option<f64>,
+    cost_estimated_usd: f64,
+    cost_reserved_usd: f64,
     cost_complete: bool,
     tokens_in: Option<u64>,
     tokens_out: Option<u64>,
@@ -289,6 +291,8 @@ pub(super) fn figures<S: Serializer>(sum: &Sum, serializer: S) -> Result<S::Ok, 
     let tokens = |number: u64| (!sum.are_tokens_dark()).then_some(number);
     let figures = CostFigures {
         cost_usd: (!sum.is_cost_dark()).then(|| bill.usd.usd()),
+        cost_estimated_usd: bill.estimated.usd(),
+        cost_reserved_usd: sum.reserved.usd(),
         cost_complete: sum.cost_unknown == 0,
         tokens_in: tokens(bill.tokens_in),
         tokens_out: tokens(bill.tokens_out),
@@ -315,7 +319,7 @@ mod tests {
 
     fn sum(usd: u64, attempts: u32, cost_unknown: u32) -> Sum {
         let bill = Bill { usd: Micros(usd), tokens_in: usd * 3, ..Bill::default() };
-        Sum { bill, attempts, cost_unknown, tokens_unknown: cost_unknown }
+        Sum { bill, attempts, cost_unknown, tokens_unknown: cost_unknown, ..Sum::default() }
     }
 
     #[test]

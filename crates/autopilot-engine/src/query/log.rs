@@ -9,6 +9,7 @@ use crate::feed::GrowthWatch;
 use crate::job::{EVENTS, Metadata};
 use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
+use autopilot_agents::telling;
 use autopilot_core::id::Time;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
@@ -185,13 +186,41 @@ fn events_of(run: &RecordedRun) -> BTreeMap<String, RecordedTurn> {
     run.newest_first().into_iter().flatten().filter_map(one).collect()
 }
 
-/// The newest log of a task in a run that started at `began`; `run` means the run itself.
-pub fn newest_of(place: &StatePaths, task: &str, began: Time) -> Option<Utf8PathBuf> {
+/// The newest log of a task of a run, by the run's id and start, and its heading: the recorded events
+/// where an agent wrote it. `run` means the run itself.
+pub fn newest_of(
+    place: &StatePaths,
+    task: &str,
+    (run, began): (&str, Time),
+) -> Option<(Utf8PathBuf, String)> {
+    let recorded = RecordedRun::open(&place.views(), run).ok();
     let steps =
-        Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded: None };
-    let steps = Some(steps);
+        Some(Steps { task: Some(task.to_owned()), stream: None, since: since(began), recorded });
     let selection = LogSelection { logs: place.views().join("logs"), steps, about: None };
-    selection.files().pop().map(|(path, _)| path)
+    let (path, heading) = selection.files().pop()?;
+    let heading = heading.unwrap_or_default();
+    Some((path, heading.trim_matches(['=', '<', '>', ' ']).to_owned()))
+}
+
+/// The recorded events of the agent that wrote a log, by the log's path in the journal.
+pub fn events_of_log(place: &StatePaths, run: &str, log: &str) -> Option<Utf8PathBuf> {
+    let recorded = RecordedRun::open(&place.views(), run).ok()?;
+    Some(events_of(&recorded).remove(log.rsplit('/').next()?)?.events)
+}
+
+/// The end of a log as a person reads it: an agent's events in words, anything else as it is, with
+/// paths relative to the worktree.
+pub fn readable_end(
+    place: &StatePaths,
+    path: &Utf8Path,
+    bytes_max: u64,
+) -> std::io::Result<String> {
+    let text = end_of(path, bytes_max)?;
+    let text = match path.file_name() == Some(EVENTS) {
+        true => telling::transcript(&text),
+        false => text,
+    };
+    Ok(place.relative(&text))
 }
 
 /// The end of a file, at most `bytes_max`, starting at the beginning of a line.

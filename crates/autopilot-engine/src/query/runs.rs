@@ -2,7 +2,7 @@
 
 use super::{KnownRun, QueryError, RunArchive, Standing};
 use autopilot_core::event::Bill;
-use autopilot_core::id::Time;
+use autopilot_core::id::{Micros, Time};
 use autopilot_journal::JournalRun;
 use autopilot_view::{self as view, ExitWord};
 use serde::Serialize;
@@ -23,6 +23,8 @@ pub struct RunRow {
     /// Seconds of work on the run.
     pub duration: f64,
     pub cost_usd: f64,
+    pub cost_estimated_usd: f64,
+    pub cost_reserved_usd: f64,
     pub cost_complete: bool,
     pub tasks_done: usize,
     pub tasks_total: usize,
@@ -33,6 +35,8 @@ pub struct RunRow {
     pub active_ms: u64,
     #[serde(skip)]
     pub spent: Bill,
+    #[serde(skip)]
+    pub reserved: Micros,
 }
 
 /// The newest runs, at most `runs_max`, started since a time.
@@ -52,7 +56,7 @@ pub fn runs(
 impl RunRow {
     fn of(known: &KnownRun, title: String) -> RunRow {
         let (tasks_done, tasks_total) = tasks(known);
-        let run = &known.state.run;
+        let (run, reserved) = (&known.state.run, known.state.reserved(None));
         RunRow {
             run_id: known.run.id.clone(),
             mode: known.run.mode.clone(),
@@ -63,7 +67,9 @@ impl RunRow {
             last_transition_at: run.moved_at.rfc3339(),
             duration: run.active_ms as f64 / 1000.0,
             cost_usd: run.spent.usd.usd(),
-            cost_complete: !run.spent.unpriced,
+            cost_estimated_usd: run.spent.estimated.usd(),
+            cost_reserved_usd: reserved.usd(),
+            cost_complete: run.spent.is_complete(),
             tasks_done,
             tasks_total,
             iterations: iterations(known),
@@ -71,6 +77,7 @@ impl RunRow {
             branch_name: run.branch.clone(),
             active_ms: run.active_ms,
             spent: run.spent,
+            reserved,
         }
     }
 }

@@ -1,18 +1,21 @@
 //! Statistics over runs: how they ended, and the iterations, time and money of their tasks.
 
 mod figure;
+mod saving;
 
 pub use figure::{FigureSummary, Figures};
+pub use saving::{SavingFigures, Savings, SparedAttempts};
 
 use super::runs::begun_since;
 use super::{KnownRun, QueryError, RunArchive};
 use crate::store;
-use autopilot_core::event::{Event, Outcome};
+use autopilot_core::event::{Bill, Event, Outcome};
 use autopilot_core::id::{Micros, Time};
 use autopilot_core::state::Task;
 use autopilot_core::step::Step;
 use autopilot_journal::{JournalHistory, JournalRun};
 use autopilot_view as view;
+use saving::SavingReader;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -46,8 +49,10 @@ pub fn stats(
             continue;
         }
         records += run.last_seq;
-        sums.steps_of(archive, &run)?;
-        sums.add(&archive.tell(run)?);
+        let saved = sums.steps_of(archive, &run)?;
+        let known = archive.tell(run)?;
+        saved.add_to(&mut sums.savings, &known.state);
+        sums.add(&known);
     }
     Ok(sums)
 }
@@ -63,13 +68,16 @@ pub struct RunStats {
     pub rounds: Figures,
     pub task_ms: Figures,
     pub task_cost: Figures,
-    pub cost: Micros,
+    /// The bills of all runs, and the money that is reserved and not spent.
+    pub cost: Bill,
+    pub reserved: Micros,
     pub waited_ms: u64,
     pub broken: usize,
     pub lost: usize,
     /// The number of times that a builder continued its session.
     pub continued: usize,
     pub steps: BTreeMap<Step, StepShare>,
+    pub savings: Savings,
     pub oldest: Option<Time>,
     /// The number of runs that were too much to read.
     pub left_out: usize,
@@ -92,7 +100,8 @@ impl RunStats {
         let run = &known.state.run;
         self.run_ms.push(run.active_ms);
         self.run_cost.push(run.spent.usd.0);
-        self.cost = self.cost.plus(run.spent.usd);
+        self.cost = self.cost.plus(run.spent);
+        self.reserved = self.reserved.plus(known.state.reserved(None));
         for task in &known.state.tasks {
             self.waited_ms += task.spent.waited_ms;
         }
@@ -112,17 +121,23 @@ impl RunStats {
     }
 
     /// Counts attempts from the records, because the state forgets attempts that a retry replaced.
-    fn steps_of(&mut self, archive: &RunArchive, run: &JournalRun) -> Result<(), QueryError> {
+    fn steps_of(
+        &mut self,
+        archive: &RunArchive,
+        run: &JournalRun,
+    ) -> Result<SavingReader, QueryError> {
         let mut from = 1;
+        let mut saving = SavingReader::default();
         loop {
             let batch = archive.history.read(&run.id, from, READ_MAX)?;
             for record in &batch {
                 let record = store::decode(record)?;
                 from = record.seq + 1;
                 record.events.iter().for_each(|event| self.hear(event));
+                saving.hear(&record);
             }
             if batch.len() < READ_MAX {
-                return Ok(());
+                return Ok(saving);
             }
         }
     }
@@ -170,7 +185,10 @@ impl RunStats {
             since: self.oldest.map(Time::rfc3339),
             runs: RunCounts { total: self.runs.values().sum(), by_state: &self.runs },
             tasks: TaskCounts { total: self.tasks.values().sum(), by_status: &self.tasks },
-            cost_usd: self.cost.usd(),
+            cost_usd: self.cost.usd.usd(),
+            cost_estimated_usd: self.cost.estimated.usd(),
+            cost_reserved_usd: self.reserved.usd(),
+            cost_complete: self.cost.is_complete(),
             broken_attempts: self.broken,
             interruptions: self.lost,
             sessions_continued: self.continued,
@@ -181,6 +199,7 @@ impl RunStats {
             duration_per_run: self.run_ms.summary(SECOND_MS),
             cost_usd_per_run: self.run_cost.summary(DOLLAR_MICROS),
             steps: self.shares().into_iter().map(share).collect(),
+            would_save: self.savings.figures(),
             runs_left_out: self.left_out,
             older_runs_exist: self.more_runs || self.left_out > 0,
         }
@@ -194,6 +213,9 @@ pub struct StatsFigures<'a> {
     pub runs: RunCounts<'a>,
     pub tasks: TaskCounts<'a>,
     pub cost_usd: f64,
+    pub cost_estimated_usd: f64,
+    pub cost_reserved_usd: f64,
+    pub cost_complete: bool,
     pub broken_attempts: usize,
     pub interruptions: usize,
     pub sessions_continued: usize,
@@ -205,6 +227,8 @@ pub struct StatsFigures<'a> {
     pub cost_usd_per_run: Option<FigureSummary>,
     /// The attempts, time and share of each step, longest first.
     pub steps: Map<String, Value>,
+    /// What `loop.review_on_red: false` and `uat.generate: auto` would have saved.
+    pub would_save: SavingFigures,
     pub runs_left_out: usize,
     pub older_runs_exist: bool,
 }

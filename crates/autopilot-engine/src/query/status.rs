@@ -14,6 +14,10 @@ pub struct RunStatus {
     #[serde(flatten)]
     pub state: Value,
     pub cost_usd: f64,
+    /// The cost that was estimated because no agent told it.
+    pub cost_estimated_usd: f64,
+    /// The money that is reserved for agents and not spent.
+    pub cost_reserved_usd: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_complete: Option<bool>,
     /// The last answer to whether the goal is met, after work on the run.
@@ -25,6 +29,9 @@ pub struct RunStatus {
     /// The process that works on the run, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<Option<i32>>,
+    /// A sentence about the files of the run, if they are out of date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_files: Option<String>,
 }
 
 impl RunStatus {
@@ -33,10 +40,13 @@ impl RunStatus {
         RunStatus {
             state: state_object(state, redactor),
             cost_usd: state.run.spent.usd.usd(),
-            cost_complete: Some(!state.run.spent.unpriced),
+            cost_estimated_usd: state.run.spent.estimated.usd(),
+            cost_reserved_usd: state.reserved(None).usd(),
+            cost_complete: Some(state.run.spent.is_complete()),
             completion: None,
             report_path: None,
             pid: None,
+            stale_files: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Compares the branches of the run and of its tasks with what the journal says was merged: at every
 //! start, and once more before a run is called done.
 
+use crate::again::again;
 use crate::job::Workshop;
 use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
@@ -8,11 +9,6 @@ use autopilot_host::git::{
     Border, BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
 };
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often git is asked before its failure counts.
-const TRIES_MAX: u32 = 4;
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// The run's branch in the hub, and the repository it is published to.
 pub(super) struct RunBranch {
@@ -28,16 +24,7 @@ impl RunBranch {
     /// Puts the branches back that lack what was merged. Returns a notice of each. A git that is
     /// killed is no answer, so it is asked again.
     pub(super) fn restore(&self, state: &State) -> Result<Vec<String>, GitError> {
-        let mut tries = 1;
-        loop {
-            match self.restore_once(state) {
-                Err(GitError::Command(_)) if tries < TRIES_MAX => {
-                    std::thread::sleep(TRY_AGAIN_AFTER * tries);
-                    tries += 1;
-                }
-                ended => return ended,
-            }
-        }
+        again(|| self.restore_once(state))
     }
 
     fn restore_once(&self, state: &State) -> Result<Vec<String>, GitError> {

@@ -73,7 +73,13 @@ pub fn own_processes(place: &StatePaths, run: &str) -> OwnProcesses {
     }
 }
 
-/// Ends the processes of an interrupted attempt and removes its temporary files.
+/// Removes the temporary files of attempts that no longer run, after the costs that their agents left
+/// in them were read.
+pub(crate) fn remove_homes(place: &StatePaths) {
+    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+}
+
+/// Ends the processes of an interrupted attempt.
 pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn FnMut(&str)) {
     let ours = own_processes(place, run);
     let swept = sweep::sweep(&ours);
@@ -90,12 +96,25 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     let _next_time = place.processes().open();
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
-    // Temporary files of attempts that no longer run.
-    let _next_time = dir::remove(place.state.join("tmp").as_std_path());
+    sweep_half_written(place);
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
             let _next_time = dir::remove(seed.path().as_std_path());
         }
+    }
+}
+
+/// Removes files that a dead process was about to put in place.
+fn sweep_half_written(place: &StatePaths) {
+    let git = autopilot_host::checkout::find(place.root.as_std_path());
+    let ids = git.map(|found| found.common_dir.join("autopilot"));
+    let state = |name: &str| place.state.join(name).into_std_path_buf();
+    let deep = [place.views(), place.root.join("runs/autopilot")];
+    for path in deep.into_iter().map(Into::into).chain([state("own"), state("inbox")]) {
+        file::sweep_temporary(&path, true);
+    }
+    for path in ids.into_iter().chain([place.state.clone().into_std_path_buf()]) {
+        file::sweep_temporary(&path, false);
     }
 }

@@ -101,6 +101,12 @@ impl Attendant {
         }
     }
 
+    /// Returns the supervisor's process.
+    pub fn supervisor(&self) -> ProcessIdentity {
+        let pid = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        ProcessIdentity { pid, start_time: self.supervisor_start }
+    }
+
     /// Registers the tree before its program may run, and waits until it does.
     pub async fn started(&mut self) -> Result<ProcessIdentity, StartFault> {
         loop {

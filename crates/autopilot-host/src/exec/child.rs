@@ -54,6 +54,7 @@ pub enum ChildWord {
 /// The channels and handles from which a [`Child`] is made.
 pub(super) struct ChildParts {
     pub agent: ProcessIdentity,
+    pub supervisor: ProcessIdentity,
     pub lines: mpsc::Receiver<Vec<OutputLine>>,
     pub heard: mpsc::Receiver<bool>,
     pub captured: oneshot::Receiver<Captured>,
@@ -90,6 +91,12 @@ impl Child {
     /// Returns the agent's process, to be recorded so that a later sweep can find it.
     pub fn agent(&self) -> ProcessIdentity {
         self.parts.agent
+    }
+
+    /// Returns the process that supervises the agent. When it is killed, an agent in a jail with
+    /// namespaces dies with all it started.
+    pub fn supervisor(&self) -> ProcessIdentity {
+        self.parts.supervisor
     }
 
     /// Returns how much output there is and when the last byte came.

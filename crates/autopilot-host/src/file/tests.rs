@@ -189,3 +189,34 @@ fn a_read_is_capped_and_does_not_wait() {
     nix::unistd::mkfifo(&fifo, Mode::from_bits_truncate(0o600)).unwrap();
     assert_eq!(read_capped(&fifo, 10).unwrap(), b"");
 }
+
+#[test]
+fn temporary_files_of_dead_processes_are_swept_and_nothing_else() {
+    let temp = tempfile::tempdir().unwrap();
+    let dead = 4_194_305; // More than a process number can be.
+    let live = std::process::id();
+    let gone = [
+        format!(".state.json.{dead}.18a.3.tmp"),
+        format!("deep/.note.json.{dead}.ff.0.tmp"),
+        format!("autopilot.db.{dead}-0.tmp"),
+        format!("autopilot.db.{dead}-0.tmp-wal"),
+    ];
+    let kept = [
+        format!(".state.json.{live}.18a.3.tmp"),
+        "notes.tmp".to_owned(),
+        ".x.y.z.tmp".to_owned(),
+        format!(".state.json.{dead}.18a.3"),
+    ];
+    std::fs::create_dir(temp.path().join("deep")).unwrap();
+    for name in gone.iter().chain(&kept) {
+        std::fs::write(temp.path().join(name), "").unwrap();
+    }
+    assert_eq!(sweep_temporary(temp.path(), false), 3);
+    assert_eq!(sweep_temporary(temp.path(), true), 1);
+    for name in &gone {
+        assert!(!temp.path().join(name).exists(), "{name}");
+    }
+    for name in &kept {
+        assert!(temp.path().join(name).exists(), "{name}");
+    }
+}

@@ -97,7 +97,7 @@ impl Border {
                 wanted.push((Oid::parse(oid)?, path));
             }
         }
-        self.read(hub, wanted, &mut |_, _, path, found| {
+        self.read(hub, wanted, &mut |SearchedObject { path, found, .. }| {
             hits.add(found, |line| FoundPlace::File { path: path.to_owned(), line });
         })?;
         self.leaks(hub, hits)
@@ -158,7 +158,7 @@ impl Border {
             wanted.push((Oid::parse(oid)?, path.to_owned()));
         }
         let mut blobs: Vec<(Oid, String, Vec<SecretHit>)> = Vec::new();
-        self.read(hub, wanted, &mut |oid, kind, path, found| match kind {
+        self.read(hub, wanted, &mut |SearchedObject { oid, kind, path, found }| match kind {
             "commit" => {
                 hits.add(found, |_| FoundPlace::Commit { commit: oid.short().to_owned() });
             }
@@ -185,13 +185,12 @@ impl Border {
         hits.add(found, |_| FoundPlace::FileName { path: path.to_owned() });
     }
 
-    /// Searches objects, one after the other as git prints them, and tells each with its type, its
-    /// path and its hits.
+    /// Searches objects, one after the other as git prints them, and tells each.
     fn read(
         &self,
         hub: &Hub,
         wanted: Vec<(Oid, String)>,
-        each: &mut dyn FnMut(&Oid, &str, &str, Vec<SecretHit>),
+        each: &mut dyn FnMut(SearchedObject<'_>),
     ) -> Result<(), GitError> {
         if wanted.is_empty() {
             return Ok(());
@@ -237,12 +236,20 @@ impl Border {
         if let Some(base) = &self.base {
             let entries = tree_entries(hub, base)?;
             let wanted = entries.into_iter().map(|oid| (oid, String::new())).collect();
-            self.read(hub, wanted, &mut |_, _, _, found| {
+            self.read(hub, wanted, &mut |SearchedObject { found, .. }| {
                 held.extend(found.iter().map(|hit| hit.secret));
             })?;
         }
         Ok(self.held.get_or_init(|| held))
     }
+}
+
+/// An object that was searched.
+struct SearchedObject<'a> {
+    oid: &'a Oid,
+    kind: &'a str,
+    path: &'a str,
+    found: Vec<SecretHit>,
 }
 
 /// Hits with their places, each place once for each secret.
@@ -301,7 +308,7 @@ enum BatchPart<'a> {
 }
 
 impl<'a> BatchReader<'a> {
-    fn push(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(&Oid, &str, &str, Vec<SecretHit>)) {
+    fn push(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(SearchedObject<'_>)) {
         while !bytes.is_empty() {
             match std::mem::replace(&mut self.at, BatchPart::End) {
                 BatchPart::Head(mut head) => {
@@ -318,7 +325,7 @@ impl<'a> BatchReader<'a> {
                         let left = left - count;
                         self.at = BatchPart::Body { oid, path, kind, left, search };
                     } else {
-                        each(oid, &kind, path, search.finish());
+                        each(SearchedObject { oid, kind: &kind, path, found: search.finish() });
                     }
                 }
                 BatchPart::End => {

@@ -2,11 +2,12 @@
 //! checked pack. Nothing in the slot is executed, and its `.git` is read as plain files only.
 
 mod commits;
+mod measure;
+mod set_aside;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::command::{CommandError, CommandStatus, TRANSFER_TIMEOUT};
@@ -19,9 +20,11 @@ use super::object::Oid;
 use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
 use crate::fail;
-
-/// The most files of one nested repository that are taken.
-const NESTED_FILES_MAX: usize = 200_000;
+use crate::patience::{self, CutShort};
+pub(crate) use measure::Measured;
+use measure::NestedFiles;
+pub use measure::{CaptureCaps, Oversize};
+pub use set_aside::OVERSIZE;
 
 /// One try of a step of a task, after which commits, merges and salvage refs are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,10 @@ pub enum Violation {
     GitDirectoryGone,
     /// There are more refs and reflog entries than are looked at.
     TooManyRefs,
+    /// The new and changed files are more than is taken. What was left out is at `kept`.
+    Oversize { what: Box<Oversize>, kept: PathBuf },
+    /// The files could not be read in the time there was. The whole worktree is at `kept`.
+    OutOfTime { kept: PathBuf },
 }
 
 /// The agent's work as the hub now holds it.
@@ -109,20 +116,19 @@ impl Slot {
             return Err(GitError::SlotMissing { path: self.dir.clone() });
         }
         fs::create_dir_all(&self.own).on("create", &self.own)?;
-        let index = self.scratch_index()?;
-        let TreeSnapshot { tree, mut violations } = match self.snapshot_tree(&index) {
+        let TreeSnapshot { tree, mut violations } = match self.take_files(request) {
             Ok(snapshot) => snapshot,
-            Err(_) => {
-                // The index is only a cache; one cut short by a crash costs reading every file.
-                remove_tree(&index)?;
-                self.snapshot_tree(&index).map_err(GitError::of_worktree)?
-            }
+            Err(GitError::Oversize(what)) => return self.set_aside(request, Some(what)),
+            Err(error) => match patience::cut_short() {
+                // Trying again would take as long again.
+                Some(CutShort::OutOfTime) => return self.set_aside(request, None),
+                Some(CutShort::Unwanted) | None => return Err(error),
+            },
         };
-        let tree = self.without_renormalised(&index, request.base, tree)?;
-        remove_tree(&index)?;
+        // First of all the files: commits of the agent's own can take longer than there is time.
+        let (commit, saved) = self.salvage(request, &tree)?;
         let found = disposable::read(&self.dir);
         let taken = self.take_commits(request, found.as_ref(), &mut violations)?;
-        let (commit, saved) = self.salvage(request, &tree)?;
         let found = found.unwrap_or_default();
         Ok(Capture {
             tree,
@@ -138,6 +144,33 @@ impl Slot {
         })
     }
 
+    /// Takes the files that git does not ignore into the hub. Files that are too large for that are
+    /// moved out of the way first.
+    fn take_files(&self, request: &CaptureRequest<'_>) -> Result<TreeSnapshot, GitError> {
+        let index = self.scratch_index()?;
+        let measured = Measured::NewAndChanged;
+        let first = self.snapshot_tree(&index, measured);
+        let mut snapshot = match first {
+            Err(GitError::Oversize(what)) if !what.is_whole() => {
+                let kept = self.move_aside(request, &index, &what.left_out)?;
+                let mut rest = self.snapshot_tree(&index, measured)?;
+                rest.violations.push(Violation::Oversize { what, kept });
+                rest
+            }
+            Err(error @ GitError::Oversize(_)) => return Err(error),
+            Err(error) if error.is_cut_short() => return Err(error),
+            Err(_) => {
+                // The index is only a cache; one cut short by a crash costs reading every file.
+                remove_tree(&index)?;
+                self.snapshot_tree(&index, measured).map_err(GitError::of_worktree)?
+            }
+            Ok(snapshot) => snapshot,
+        };
+        snapshot.tree = self.without_renormalised(&index, request.base, snapshot.tree)?;
+        remove_tree(&index)?;
+        Ok(snapshot)
+    }
+
     /// Makes a copy of the index, so that each capture starts from the prepared state. The copy
     /// keeps the original's time: git rereads files that changed in the very second the index was
     /// written, and would trust them if the copy looked younger.
@@ -151,14 +184,22 @@ impl Slot {
         Ok(to)
     }
 
-    /// Writes the slot's files as a tree, nested repositories as plain files.
-    pub(crate) fn snapshot_tree(&self, index: &Path) -> Result<TreeSnapshot, GitError> {
+    /// Writes the slot's files as a tree, nested repositories as plain files, unless they are more
+    /// than is taken.
+    pub(crate) fn snapshot_tree(
+        &self,
+        index: &Path,
+        measured: Measured,
+    ) -> Result<TreeSnapshot, GitError> {
         let mut violations = Vec::new();
-        let nested = self.nested(index)?;
-        self.add_all(index, &nested, &mut violations)?;
-        for path in nested {
-            self.add_nested(index, &path)?;
-            violations.push(Violation::NestedRepository { path });
+        let survey = self.survey(index, measured)?;
+        if let Some(oversize) = survey.over(self.pools.caps) {
+            return Err(GitError::Oversize(Box::new(oversize)));
+        }
+        self.add_all(index, &survey.nested, &mut violations)?;
+        for nested in survey.nested {
+            self.add_nested(index, nested.files)?;
+            violations.push(Violation::NestedRepository { path: nested.path });
         }
         let tree = self
             .hub()
@@ -211,33 +252,10 @@ impl Slot {
         git("write the tree of the slot").arg("write-tree").oid()
     }
 
-    /// Finds nested repositories. Git lists an untracked directory that is a repository as one
-    /// entry with a slash at its end.
-    fn nested(&self, index: &Path) -> Result<Vec<Vec<u8>>, GitError> {
-        let list = || {
-            self.hub()
-                .git_in("look for nested repositories", &self.dir, index)
-                .args(["ls-files", "-z", "--others", "--exclude-standard"])
-                .ok()
-        };
-        let listing = match list() {
-            Ok(listing) => listing,
-            Err(_) => {
-                loosen(&self.dir)?;
-                list()?
-            }
-        };
-        Ok(listing
-            .split(|b| *b == 0)
-            .filter_map(|path| path.strip_suffix(b"/"))
-            .map(<[u8]>::to_vec)
-            .collect())
-    }
-
     fn add_all(
         &self,
         index: &Path,
-        nested: &[Vec<u8>],
+        nested: &[NestedFiles],
         violations: &mut Vec<Violation>,
     ) -> Result<(), GitError> {
         let add = |more: &[&str]| {
@@ -246,18 +264,23 @@ impl Slot {
                 .args(["add", "-A"])
                 .args(more)
                 .args(["--", "."])
-                .args(nested.iter().map(|path| {
-                    OsString::from_vec([b":(exclude,literal)".as_slice(), path].concat())
+                .args(nested.iter().map(|nested| {
+                    OsString::from_vec([b":(exclude,literal)".as_slice(), &nested.path].concat())
                 }))
                 .timeout(TRANSFER_TIMEOUT)
                 .ok()
         };
-        if add(&[]).is_ok() {
-            return Ok(());
+        match add(&[]) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_cut_short() => return Err(error.into()),
+            Err(_) => {}
         }
         loosen(&self.dir)?;
         remove_tree(&index.with_extension("index.lock"))?;
         let Err(first) = add(&[]) else { return Ok(()) };
+        if first.is_cut_short() {
+            return Err(first.into());
+        }
         match add(&["--ignore-errors"]) {
             // Git exits with 1 when some files were left out and with 128 when it gave up.
             Ok(_) => {}
@@ -268,30 +291,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Adds the files of a nested repository as plain files, except ignored ones.
-    fn add_nested(&self, index: &Path, nested: &[u8]) -> Result<(), GitError> {
-        let mut files: Vec<u8> = Vec::new();
-        let mut count = 0;
-        let mut pending = vec![PathBuf::from(OsString::from_vec(nested.to_vec()))];
-        while let Some(dir) = pending.pop() {
-            let full = self.dir.join(&dir);
-            for entry in fs::read_dir(&full).on("read", &full)? {
-                let entry = entry.on("read", &full)?;
-                let kind = entry.file_type().on("inspect", &entry.path())?;
-                if entry.file_name() == ".git" {
-                    continue;
-                }
-                let path = dir.join(entry.file_name());
-                if kind.is_dir() {
-                    pending.push(path);
-                } else if (kind.is_file() || kind.is_symlink()) && count < NESTED_FILES_MAX {
-                    count += 1;
-                    files.extend_from_slice(path.as_os_str().as_bytes());
-                    files.push(0);
-                }
-            }
-        }
-        let files = self.without_ignored(index, files)?;
+    /// Adds the files of a nested repository as plain files.
+    fn add_nested(&self, index: &Path, files: Vec<u8>) -> Result<(), GitError> {
         self.hub()
             .git_in("take the files of a nested repository", &self.dir, index)
             .args(["update-index", "--add", "-z", "--stdin"])
@@ -299,22 +300,6 @@ impl Slot {
             .timeout(TRANSFER_TIMEOUT)
             .ok()?;
         Ok(())
-    }
-
-    fn without_ignored(&self, index: &Path, files: Vec<u8>) -> Result<Vec<u8>, GitError> {
-        let out = self
-            .hub()
-            .git_in("ask what is ignored", &self.dir, index)
-            .args(["check-ignore", "-z", "--stdin", "--no-index"])
-            .stdin(files.clone())
-            .run()?;
-        let ignored: BTreeSet<&[u8]> = out.stdout.split(|b| *b == 0).collect();
-        let mut rest = Vec::with_capacity(files.len());
-        for path in files.split(|b| *b == 0).filter(|p| !p.is_empty() && !ignored.contains(p)) {
-            rest.extend_from_slice(path);
-            rest.push(0);
-        }
-        Ok(rest)
     }
 
     /// Keeps the tree under the attempt's salvage ref, unless another ref holds it already.

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::error::GitError;
 use super::object::Oid;
-use super::pump::{Drained, StderrTail, drain, kill_group};
+use super::pump::{Drained, StderrTail, drain, end_group};
+use crate::patience::{self, CutShort};
 
 /// The deadline of local commands; those that move many objects set their own.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -43,6 +44,19 @@ pub enum CommandError {
     /// The command printed more than is kept in memory.
     #[error("{called} printed more than {bytes_max} bytes")]
     TooLong { called: String, bytes_max: usize },
+}
+
+impl CommandError {
+    /// Returns whether the command was ended from outside, so that trying again is no use.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        match self {
+            CommandError::TimedOut { .. } | CommandError::Unwanted { .. } => true,
+            CommandError::NoGit
+            | CommandError::Spawn { .. }
+            | CommandError::Failed { .. }
+            | CommandError::TooLong { .. } => false,
+        }
+    }
 }
 
 /// The unsuccessful end of a command.
@@ -339,16 +353,25 @@ impl GitCommand {
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<Output, CommandError> {
         let called = self.called();
+        let began = Instant::now();
+        match patience::cut_short() {
+            None => {}
+            Some(CutShort::Unwanted) => return Err(CommandError::Unwanted { called }),
+            Some(CutShort::OutOfTime) => {
+                let stderr = "the time for it was over before it began".to_owned();
+                return Err(CommandError::TimedOut { called, after: Duration::ZERO, stderr });
+            }
+        }
         let spawn_error = |source| CommandError::Spawn { called: called.clone(), source };
         let stdin = self.take_stdin().map_err(spawn_error)?;
         let mut command = self.command()?;
         command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(spawn_error)?;
-        let deadline = Instant::now() + self.timeout;
+        let deadline = began + self.timeout;
         let mut tail = StderrTail::default();
         let ended = drain(&mut child, deadline, unwanted, sink, &mut tail);
         if !matches!(ended, Ok(Drained::Ended)) {
-            kill_group(&mut child);
+            end_group(&mut child);
         }
         let status = child.wait().map_err(spawn_error)?;
         let stderr = tail.text();
@@ -356,7 +379,7 @@ impl GitCommand {
             Drained::Ended | Drained::Cut => {
                 Ok(Output { called, status, stdout: Vec::new(), stderr })
             }
-            Drained::Late => Err(CommandError::TimedOut { called, after: self.timeout, stderr }),
+            Drained::Late => Err(CommandError::TimedOut { called, after: began.elapsed(), stderr }),
             Drained::Unwanted => Err(CommandError::Unwanted { called }),
         }
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::capture::Oversize;
 use super::command::{CommandError, CommandStatus};
 use super::object::Oid;
 use super::repo::RepoRefusal;
@@ -40,6 +41,9 @@ pub enum GitError {
     /// The files of a proof slot are not those of its commit.
     #[error("the clean checkout `{}` has tree {found} instead of {expected}", path.display())]
     ProofDiffers { path: PathBuf, expected: Oid, found: Oid },
+    /// A worktree has more new and changed files, or larger ones, than are taken.
+    #[error("the worktree has {} new and changed files of {} bytes, more than is taken", .0.files, .0.bytes)]
+    Oversize(Box<Oversize>),
     /// It holds the value of a known secret, and must not leave the hub.
     #[error("{branch} stays in autopilot's own repository: {why}")]
     Withheld { branch: String, why: String },
@@ -49,6 +53,46 @@ pub enum GitError {
 }
 
 impl GitError {
+    /// Returns whether the work was ended from outside, so that trying again is no use.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        match self {
+            GitError::Command(error) => error.is_cut_short(),
+            GitError::Worktree(error) => error.is_cut_short(),
+            GitError::File { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut)
+            }
+            GitError::Refused(_)
+            | GitError::Unreadable { .. }
+            | GitError::TooManyCommits { .. }
+            | GitError::RefMoved { .. }
+            | GitError::Tampered { .. }
+            | GitError::SlotMissing { .. }
+            | GitError::ProofDiffers { .. }
+            | GitError::Oversize(_)
+            | GitError::Withheld { .. }
+            | GitError::NotFound { .. } => false,
+        }
+    }
+
+    /// Returns whether there was not enough time.
+    pub fn is_out_of_time(&self) -> bool {
+        match self {
+            GitError::Command(error) => matches!(error, CommandError::TimedOut { .. }),
+            GitError::Worktree(error) => error.is_out_of_time(),
+            GitError::File { source, .. } => source.kind() == io::ErrorKind::TimedOut,
+            GitError::Refused(_)
+            | GitError::Unreadable { .. }
+            | GitError::TooManyCommits { .. }
+            | GitError::RefMoved { .. }
+            | GitError::Tampered { .. }
+            | GitError::SlotMissing { .. }
+            | GitError::ProofDiffers { .. }
+            | GitError::Oversize(_)
+            | GitError::Withheld { .. }
+            | GitError::NotFound { .. } => false,
+        }
+    }
+
     /// Marks the failure of an operation that reads what an agent wrote. A git that was killed or
     /// could not be started says nothing about the agent and is left as it is.
     pub(crate) fn of_worktree(error: impl Into<GitError>) -> GitError {
@@ -67,6 +111,7 @@ impl GitError {
             | GitError::RefMoved { .. }
             | GitError::Tampered { .. }
             | GitError::SlotMissing { .. }
+            | GitError::Oversize(_)
             | GitError::ProofDiffers { .. }
             | GitError::Withheld { .. }
             | GitError::NotFound { .. }) => other,

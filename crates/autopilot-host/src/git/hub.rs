@@ -5,6 +5,7 @@
 //! `.gitattributes` of a commit can't hide a file from a diff.
 
 mod make;
+mod objects;
 mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use make::{HEAD, config_text};
+pub use objects::ObjectMend;
 pub use restore::{BranchMend, BranchRecord};
 
 /// The refs of base branches as they were when last read, away from `refs/heads/` where they could
@@ -86,6 +88,7 @@ impl Hub {
         hub.verify()?;
         // No other process works here: a lock is from a git of ours that was killed.
         hub.remove_stale_locks(Duration::ZERO)?;
+        hub.remove_temporary_objects();
         hub.sync(repo)?;
         Ok(hub)
     }

@@ -7,12 +7,18 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::patience::{self, CutShort};
 
 /// How much of the end of stderr is kept.
 const STDERR_TAIL_MAX: usize = 8 * 1024;
 /// How long a descendant (an ssh master) may keep our pipe open after git itself has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 const POLL_SLICE: Duration = Duration::from_millis(50);
+/// How long git may take to remove its lock files before it is killed.
+const END_GRACE: Duration = Duration::from_millis(300);
 
 /// The way in which reading a child's output ended.
 pub(super) enum Drained {
@@ -24,7 +30,7 @@ pub(super) enum Drained {
 }
 
 /// Reads both pipes until the child has ended, `sink` breaks, the deadline is over or `unwanted`
-/// returns true.
+/// returns true. The patience of the caller's task counts as well.
 pub(super) fn drain(
     child: &mut Child,
     deadline: Instant,
@@ -40,8 +46,8 @@ pub(super) fn drain(
         if now >= deadline {
             return Ok(Drained::Late);
         }
-        if unwanted() {
-            return Ok(Drained::Unwanted);
+        if let Some(cut) = cut_short(unwanted) {
+            return Ok(cut);
         }
         if ended_at.is_some_and(|at| now - at > DRAIN) {
             return Ok(Drained::Ended);
@@ -82,13 +88,21 @@ fn wait_until(
         if Instant::now() >= deadline {
             return Ok(Drained::Late);
         }
-        if unwanted() {
-            return Ok(Drained::Unwanted);
+        if let Some(cut) = cut_short(unwanted) {
+            return Ok(cut);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(POLL_SLICE);
     }
     Ok(Drained::Ended)
+}
+
+fn cut_short(unwanted: &dyn Fn() -> bool) -> Option<Drained> {
+    match patience::cut_short() {
+        Some(CutShort::Unwanted) => Some(Drained::Unwanted),
+        Some(CutShort::OutOfTime) => Some(Drained::Late),
+        None => unwanted().then_some(Drained::Unwanted),
+    }
 }
 
 fn ready<A: AsFd, B: AsFd>(
@@ -120,15 +134,22 @@ fn read_some(pipe: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Kills git and its own children (ssh, index-pack), which are in its group.
-pub(super) fn kill_group(child: &mut Child) {
-    if let Ok(pid) = i32::try_from(child.id()) {
-        let _ = nix::sys::signal::killpg(
-            nix::unistd::Pid::from_raw(pid),
-            nix::sys::signal::Signal::SIGKILL,
-        );
+/// Ends git and its own children (ssh, index-pack), which are in its group: asked first, so that they
+/// take their lock files with them, then killed.
+pub(super) fn end_group(child: &mut Child) {
+    let group = i32::try_from(child.id()).map(Pid::from_raw);
+    let signal = |signal| {
+        if let Ok(group) = group {
+            let _ended_already = killpg(group, signal);
+        }
+    };
+    signal(Signal::SIGTERM);
+    let asked = Instant::now();
+    while asked.elapsed() < END_GRACE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(5));
     }
-    let _ = child.kill();
+    signal(Signal::SIGKILL);
+    let _ended_already = child.kill();
 }
 
 /// The last bytes of stderr.

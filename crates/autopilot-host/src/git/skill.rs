@@ -73,6 +73,59 @@ pub fn skill_files(
     Ok(found)
 }
 
+/// A file below a folder of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderFile {
+    /// The path from the folder.
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the files in the directories of a folder of `commit` that have a `file`. Of a directory
+/// that is a link only that file is read.
+pub fn folder_files(
+    git_dir: &Path,
+    commit: &str,
+    folder: &str,
+    file: &str,
+    limits: SkillLimits,
+) -> Result<Vec<FolderFile>, GitError> {
+    let skills = skill_files(git_dir, commit, &[folder], file, limits)?;
+    let mut found: Vec<FolderFile> = Vec::new();
+    let mut room = limits.all_bytes_max;
+    for SkillFile { dir_name, text, .. } in skills {
+        let Ok(bytes) = text else { continue };
+        let path = format!("{commit}:{folder}/{dir_name}");
+        let listed = GitCommand::isolated("list the files of a skill", git_dir)
+            .args(["ls-tree", "-r", "-z", "-l", "--full-tree", &path])
+            .run()?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let plain = listed.split('\0').filter_map(|line| {
+            let (facts, name) = line.split_once('\t')?;
+            let facts: Vec<&str> = facts.split_whitespace().collect();
+            let (mode, oid, size) = (facts.first()?, facts.get(2)?, facts.get(3)?);
+            let is_plain = matches!(*mode, "100644" | "100755") && name != file;
+            let size = size.parse::<usize>().ok().filter(|_| is_plain)?;
+            Some((name.to_owned(), ((*oid).to_owned(), size)))
+        });
+        let (names, wanted): (Vec<String>, Vec<(String, usize)>) = plain
+            .take(limits.dirs_max)
+            .take_while(|(_, (_, size))| {
+                let fits = *size <= room;
+                room = room.saturating_sub(*size);
+                fits
+            })
+            .unzip();
+        let texts = read(git_dir, &wanted)?;
+        found.push(FolderFile { path: format!("{dir_name}/{file}"), bytes });
+        let others = names.into_iter().zip(texts);
+        found.extend(
+            others.map(|(name, bytes)| FolderFile { path: format!("{dir_name}/{name}"), bytes }),
+        );
+    }
+    Ok(found)
+}
+
 /// Returns the contents of objects whose sizes are known, in order.
 fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitError> {
     if wanted.is_empty() {

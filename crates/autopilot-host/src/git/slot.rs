@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::capture::{AttemptName, CaptureRequest, TreeSnapshot};
+use super::capture::{AttemptName, CaptureCaps, CaptureRequest, Measured, TreeSnapshot};
 use super::command::TRANSFER_TIMEOUT;
 use super::disposable::{self, Fresh};
 use super::error::{GitError, OnFile};
@@ -40,6 +40,7 @@ pub struct Slots {
     remotes: Vec<(String, String)>,
     base_branch: String,
     checkout: PathBuf,
+    pub(crate) caps: CaptureCaps,
 }
 
 /// The kind of a slot.
@@ -124,7 +125,13 @@ impl Slots {
             remotes: repo.remotes.clone(),
             base_branch: repo.base_branch.clone(),
             checkout: repo.root.clone(),
+            caps: CaptureCaps::default(),
         }
+    }
+
+    /// Sets the most that is taken from a slot.
+    pub fn capped(self, caps: CaptureCaps) -> Self {
+        Self { caps, ..self }
     }
 
     /// Returns the agent slot of that number, which may not exist on disk yet.
@@ -219,7 +226,7 @@ impl Slot {
             .git_in(format!("verify {commit}"), &self.dir, &index)
             .args(["read-tree", commit.as_str()])
             .ok()?;
-        let found = self.snapshot_tree(&index)?;
+        let found = self.snapshot_tree(&index, Measured::New)?;
         remove_tree(&index)?;
         Ok(found)
     }
@@ -243,7 +250,7 @@ impl Slot {
     }
 
     /// Saves work that no ref holds yet under the salvage ref of the attempt that left it. Returns
-    /// that ref if something was saved.
+    /// that ref, or the directory of files that were too large, if something was saved.
     pub fn rescue(&self, now: i64) -> Result<Option<String>, GitError> {
         let Some(note) = self.note().filter(|_| self.pool == Pool::Agent) else { return Ok(None) };
         if !self.is_dir() {
@@ -251,7 +258,7 @@ impl Slot {
         }
         let attempt = AttemptName { task: &note.task, id: &note.attempt };
         let capture = self.capture(&CaptureRequest { attempt, base: &note.base, now })?;
-        Ok(capture.newly_saved.then_some(capture.salvage_ref))
+        Ok(capture.saved_at())
     }
 
     /// Removes the slot's directory after rescuing the work in it.
@@ -283,7 +290,7 @@ impl Slot {
         write_atomic(&path, &text)
     }
 
-    fn make_dirs(&self) -> Result<(), GitError> {
+    pub(crate) fn make_dirs(&self) -> Result<(), GitError> {
         if !self.is_dir() {
             remove_tree(&self.dir)?;
         }
@@ -303,7 +310,7 @@ impl Slot {
         Ok(Tracked::parse(&listing))
     }
 
-    fn checkout(&self, commit: &Oid) -> Result<(), GitError> {
+    pub(crate) fn checkout(&self, commit: &Oid) -> Result<(), GitError> {
         let fill = || {
             self.hub()
                 .git_in(format!("fill slot with {commit}"), &self.dir, &self.index())

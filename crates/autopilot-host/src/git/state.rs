@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{GitError, OnFile};
+use crate::file::{self, FileError};
 
 /// The part of the environment that decides where state is kept.
 #[derive(Clone, Debug, Default)]
@@ -74,16 +75,40 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
             how @ (Adoption::New | Adoption::Known | Adoption::Moved) => (id, how),
         },
     };
+    // First of all, so that a crash leaves no state directory that nobody knows.
+    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
+        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
+    }
     let dir = root.join(&id);
     // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
     // the repository must not read them either. The directory above may be one of the person's own.
     crate::dir::create_private(&dir).on("create", &dir)?;
     crate::dir::make_private(&dir).on("make private", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
-    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
-        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
-    }
     Ok((id, dir, adoption))
+}
+
+/// Returns the state directories below `root` that say they belong to this repository, for one that
+/// has lost its id.
+pub fn belonging_to(common_dir: &Path, root: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|dir| {
+            fs::read(dir.join("location"))
+                .is_ok_and(|location| PathBuf::from(OsString::from_vec(location)) == common_dir)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Gives a repository the id of a state directory back.
+pub fn restore_id(common_dir: &Path, state: &Path) -> Result<(), GitError> {
+    let parent = common_dir.join("autopilot");
+    fs::create_dir_all(&parent).on("create", &parent)?;
+    let id = state.file_name().unwrap_or_default().to_string_lossy();
+    write_atomic(&parent.join("id"), format!("{id}\n").as_bytes())
 }
 
 /// Takes a lock that is held until it is dropped. A file system without locks gives none; the state
@@ -136,12 +161,14 @@ fn fresh_id() -> Result<String, GitError> {
 
 /// Replaces a file in one step, durably.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let mut temp = tempfile::NamedTempFile::new_in(parent).on("create a file in", parent)?;
-    temp.write_all(bytes).on("write", path)?;
-    temp.as_file().sync_all().on("sync", path)?;
-    temp.persist(path).map_err(|e| e.error).on("replace", path)?;
-    fs::File::open(parent).and_then(|dir| dir.sync_all()).on("sync", parent)
+    file::write_atomic(path, bytes)
+        .map_err(|error| match error {
+            FileError::Failed { source, .. } => source,
+            other @ (FileError::Link { .. }
+            | FileError::Name { .. }
+            | FileError::TooLarge { .. }) => io::Error::other(other),
+        })
+        .on("write", path)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{GitError, OnFile};
-use crate::dir::{add_mode, open_up};
+use crate::dir::{self, add_mode, open_up};
+use crate::patience;
 
 /// The paths of a commit, as bytes, with the directories they imply.
 pub(crate) struct Tracked {
@@ -57,6 +57,7 @@ pub(crate) fn sweep(
         let full = root.join(&dir);
         open_up(&full).on("make writable", &full)?;
         for entry in fs::read_dir(&full).on("read", &full)? {
+            patience::check().on("clear", root)?;
             let entry = entry.on("read", &full)?;
             let path = dir.join(entry.file_name());
             let kind = entry.file_type().on("inspect", &entry.path())?;
@@ -80,13 +81,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
     if !meta.is_dir() {
         return fs::remove_file(path).on("remove", path);
     }
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            loosen(path)?;
-            fs::remove_dir_all(path).on("remove", path)
-        }
-        other => other.on("remove", path),
-    }
+    dir::remove(path).on("remove", path)
 }
 
 /// Restores our access to every directory and file below `root` that an agent made unreadable.
@@ -95,6 +90,7 @@ pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
     while let Some(dir) = pending.pop() {
         open_up(&dir).on("make writable", &dir)?;
         for entry in fs::read_dir(&dir).on("read", &dir)? {
+            patience::check().on("make readable", root)?;
             let entry = entry.on("read", &dir)?;
             let path = entry.path();
             let kind = entry.file_type().on("inspect", &path)?;

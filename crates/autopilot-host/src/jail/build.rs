@@ -319,7 +319,8 @@ fn cover_by_null(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the directories that are the jail's own writable and its devices usable again. Returns the
-/// directories.
+/// directories. For Landlock what is shown in `/tmp` is part of it and may be written; there the
+/// read-only mounts are the only fence, and nobody inside can change them.
 fn reopen(masks: &[Mask]) -> Result<Vec<PathBuf>, JailError> {
     let mut open = vec![PathBuf::from(SHARED_MEMORY), PathBuf::from(PROCESSES)];
     for mask in masks {

@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use crate::world::*;
 
 pub fn capabilities() {
-    let script = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; id -u";
+    let script = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; \
+                  echo descriptors $(ls /proc/self/fd); id -u";
     let said = said(shell(script));
+    // The fourth is the directory that `ls` itself reads.
+    assert!(said.contains("descriptors 0 1 2 3\n"), "{said}");
     let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
     for line in sets.map(|set| format!("{set}:\t0000000000000000\n")) {
         assert!(said.contains(&line), "{line} is not in {said}");

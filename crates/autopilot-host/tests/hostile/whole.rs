@@ -78,6 +78,8 @@ pub fn identity() {
     let exit = block_on(async {
         let (control, child) = ready(launch("sh", &["-c", "echo ready; sleep 100", &mark])).await;
         assert_eq!(proc::read(child.agent().pid).unwrap().id, child.agent());
+        let supervisor = proc::read(supervisor_of(child.agent().pid)).unwrap().id;
+        assert_eq!(supervisor, child.supervisor());
         assert!(marked(&mark).contains(&child.agent().pid));
         control.kill();
         end(child).await

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch, Superv
 use autopilot_host::jail::{JailPlan, NamespaceProbe};
 use autopilot_host::proc;
 use autopilot_host::register::ProcessRegister;
-use autopilot_host::sandbox::{self, HostSandboxMode, SandboxPlan};
+use autopilot_host::sandbox::{self, HostSandboxMode, Probe, SandboxPlan};
 
 /// The sandbox of every launch of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +78,10 @@ pub fn run_as_plain_user(name: &str) -> bool {
 
 /// The plan of the jail under the fence of this test.
 pub fn jail_plan(write: &[&Path]) -> JailPlan {
-    let probe = sandbox::probe(&std::env::var_os("PATH").unwrap(), &Supervisor::default());
+    // Once, and before anything is started: bubblewrap leaves a process to whoever inherits it.
+    static PROBE: OnceLock<Probe> = OnceLock::new();
+    let probe = PROBE
+        .get_or_init(|| sandbox::probe(&std::env::var_os("PATH").unwrap(), &Supervisor::default()));
     assert_eq!(probe.namespaces, NamespaceProbe::Given, "this kernel gives no namespaces");
     let write = write.iter().map(|path| path.to_path_buf()).collect();
     let wanted = JailPlan { write, ..JailPlan::default() };

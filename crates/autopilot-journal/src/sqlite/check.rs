@@ -3,8 +3,8 @@
 use camino::Utf8Path;
 use rusqlite::{Row, params};
 
-use super::reader::open_read_only;
-use super::{Store, file, query, schema, wal};
+use super::reader::open_damaged;
+use super::{Store, file, log_mark, query, schema, wal};
 use crate::entry::{JournalRecord, sha256_hex};
 use crate::error::{Error, Reach, StorageTrouble};
 
@@ -18,7 +18,7 @@ const MISSES_MAX: u64 = 10_000;
 /// The findings of a thorough check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Damage of the file itself, in SQLite's words; at most 100 lines.
+    /// Damage of the file itself; at most 100 lines, some in SQLite's words.
     pub structure: Vec<String>,
     /// The state of each run.
     pub runs: Vec<RunHealth>,
@@ -61,8 +61,9 @@ impl Health {
 pub fn check(path: &Utf8Path) -> Result<Health, Error> {
     file::check_present(path)?;
     let mut health = Health::default();
+    health.structure.extend(log_mark::missing_log(path)?);
     health.structure.extend(wal::damage(path)?);
-    let store = match open_read_only(path).and_then(|store| {
+    let store = match open_damaged(path).and_then(|store| {
         schema::check_readable(&store)?;
         Ok(store)
     }) {
@@ -84,11 +85,11 @@ pub fn check(path: &Utf8Path) -> Result<Health, Error> {
 /// Turns the discovery of damage into an error that says what is left.
 pub(super) fn survey(path: &Utf8Path, cause: Error) -> Error {
     let what = words(&cause);
-    let readable = open_read_only(path).map(|store| reach(&store)).unwrap_or_default();
+    let readable = open_damaged(path).map(|store| reach(&store)).unwrap_or_default();
     Error::Damaged { path: path.to_owned(), what, readable }
 }
 
-fn reach(store: &Store) -> Vec<Reach> {
+pub(super) fn reach(store: &Store) -> Vec<Reach> {
     let walked = runs(store).into_iter().map(|(key, run)| {
         let end = walk(store, key, &run, &mut |_sound| Ok(())).map(|health| health.last_good_seq);
         Reach { run, last_good_seq: end.unwrap_or(0) }

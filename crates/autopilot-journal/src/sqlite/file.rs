@@ -45,6 +45,8 @@ pub(super) fn create_filled(
     if path.exists() {
         return Err(Error::Exists { path: path.to_owned() });
     }
+    // A mark of a journal that is gone says nothing about the new one.
+    let _not_there = fs::remove_file(super::log_mark::path_of(path));
     let temporary = temporary_beside(path);
     let made = make(&temporary, fill).and_then(|()| put_in_place(&temporary, path));
     for suffix in ["", "-wal", "-shm"] {

@@ -4,7 +4,7 @@
 use camino::Utf8Path;
 use rusqlite::OpenFlags;
 
-use super::{READ_WAIT_MS_MAX, Store, file, schema};
+use super::{READ_WAIT_MS_MAX, Store, file, log_mark, schema};
 use crate::error::Error;
 
 /// A read-only view of a journal, with or without a live writer beside it.
@@ -17,6 +17,11 @@ impl SqliteReader {
     /// version.
     pub fn open(path: &Utf8Path) -> Result<Self, Error> {
         file::check_present(path)?;
+        if let Some(what) = log_mark::missing_log(path)? {
+            let readable = open_without_log(path).map(|store| super::check::reach(&store));
+            let (path, readable) = (path.to_owned(), readable.unwrap_or_default());
+            return Err(Error::Damaged { path, what, readable });
+        }
         let store = open_read_only(path)?;
         schema::check_readable(&store)?;
         Ok(Self { store })
@@ -39,10 +44,26 @@ pub(super) fn open_read_only(path: &Utf8Path) -> Result<Store, Error> {
     if log.is_ok_and(|log| log.len() > 0) {
         return Err(Error::LogUnreadable { path: path.to_owned() });
     }
-    let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+    open_without_log(path)
+}
+
+/// Opens a database read-only as if it never had a log, so that none is made.
+pub(super) fn open_without_log(path: &Utf8Path) -> Result<Store, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
     let store = Store::open(path, &immutable(path), flags, READ_WAIT_MS_MAX)?;
     touch(&store).map_err(|source| store.error("read", source))?;
     Ok(store)
+}
+
+/// Opens a database read-only, also one whose log is missing. Opening it in the usual way would make
+/// an empty log, and nobody would miss the other one any more.
+pub(super) fn open_damaged(path: &Utf8Path) -> Result<Store, Error> {
+    match log_mark::missing_log(path)? {
+        Some(_) => open_without_log(path),
+        None => open_read_only(path),
+    }
 }
 
 /// Reads something, because only the first read opens the log.

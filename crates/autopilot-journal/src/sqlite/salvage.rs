@@ -5,8 +5,8 @@ use rusqlite::params;
 
 use super::append::{Table, put_blob, put_record, put_snapshot};
 use super::check::{RunHealth, gather, runs, survey, walk, walk_blobs};
-use super::reader::open_read_only;
-use super::{Store, file, wal};
+use super::reader::open_damaged;
+use super::{Store, file, log_mark, wal};
 use crate::entry::{Blob, JournalRecord, Snapshot};
 use crate::error::{Error, StorageTrouble};
 
@@ -34,8 +34,10 @@ pub struct Salvage {
 /// `into`.
 pub fn salvage(from: &Utf8Path, into: &Utf8Path) -> Result<Salvage, Error> {
     file::check_present(from)?;
-    let mut salvage = Salvage { log_lost: wal::damage(from)?, ..Salvage::default() };
-    let old = open_read_only(from).map_err(|error| match error.trouble() {
+    let missing = log_mark::missing_log(from)?;
+    let log_lost = missing.map_or_else(|| wal::damage(from), |what| Ok(Some(what)))?;
+    let mut salvage = Salvage { log_lost, ..Salvage::default() };
+    let old = open_damaged(from).map_err(|error| match error.trouble() {
         Some(StorageTrouble::Damaged) => survey(from, error),
         _ => error,
     })?;

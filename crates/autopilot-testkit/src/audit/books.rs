@@ -11,6 +11,15 @@ use autopilot_core::state::{State, Status};
 use autopilot_core::step::Step;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What an attempt was given in millionths, what it had cost before, and from when to when it had it.
+#[derive(Clone, Copy, Debug)]
+pub struct BookedGrant {
+    pub given: u64,
+    pub before: Bill,
+    pub at: Time,
+    pub ended: Option<Time>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Books {
     pub seq: u64,
@@ -24,8 +33,7 @@ pub struct Books {
     /// Every attempt ever started.
     pub ever: BTreeMap<AttemptId, (TaskId, Step)>,
     pub bills: BTreeMap<AttemptId, Bill>,
-    /// What attempts were given, and what they had cost before, in millionths.
-    pub grants: BTreeMap<AttemptId, (u64, u64)>,
+    pub grants: BTreeMap<AttemptId, BookedGrant>,
     /// By task, in millionths.
     pub paid: BTreeMap<TaskId, u64>,
     pub waivers: u32,
@@ -195,7 +203,7 @@ impl Books {
         same(state.gate().map(|(id, _)| id) == self.gate(), "I9: another gate")?;
         same(state.run.limits == self.limits, "I7: other limits")?;
         same(state.run.active_ms == self.active_ms, "I7: another time of work")?;
-        same(state.run.spent.usd.0 == self.spent(), "I7: another sum of money")?;
+        same(state.run.spent.counted().0 == self.spent(), "I7: another sum of money")?;
         same(
             state.run.reviews_waived_by.len() as u32 == self.waivers,
             "I6: a waived review is not on the record",
@@ -231,7 +239,7 @@ impl Books {
                 }
             }
             let paid = self.spent_by(task.id);
-            let is_exact = spent.bill.usd.0 == paid && spent.waited_ms == entry.waited_ms;
+            let is_exact = spent.bill.counted().0 == paid && spent.waited_ms == entry.waited_ms;
             if !is_exact {
                 return Err(format!("I7: {} has another bill or wait", entry.name));
             }

@@ -1,7 +1,7 @@
 //! The rules a record must keep, event by event.
 
 use super::account::Before;
-use super::books::{Books, Entry, Kind, Place};
+use super::books::{BookedGrant, Books, Entry, Kind, Place};
 use super::table;
 use autopilot_core::event::{
     Bill, Event, Facts, HoldWhy, Outcome, Record, RunSpec, TaskEntry, Verdict,
@@ -105,14 +105,19 @@ impl Books {
                 self.lane_taken(id, *task, *step, *lane)
             }
             Event::AttemptEnded { id, task, step, outcome, facts } => {
+                if let Some(grant) = self.grants.get_mut(id) {
+                    grant.ended = Some(at);
+                }
                 self.ended(*id, *task, *step, outcome, facts)
             }
             Event::Billed { id, task, bill, .. } => self.billed(*id, *task, *bill),
             Event::MoneyGiven { id, usd, .. } => {
-                let before = self.bills.get(id).map_or(0, |bill| bill.usd.0);
+                let before = self.bills.get(id).copied().unwrap_or_default();
                 match usd.0 {
                     0 => self.grants.remove(id),
-                    given => self.grants.insert(*id, (given, before)),
+                    given => {
+                        self.grants.insert(*id, BookedGrant { given, before, at, ended: None })
+                    }
                 };
                 Ok(())
             }
@@ -358,9 +363,9 @@ impl Books {
 
     pub(super) fn billed(&mut self, id: AttemptId, task: TaskId, bill: Bill) -> Kept {
         let known = self.bills.entry(id).or_default();
-        let before = known.usd.0;
+        let before = known.counted().0;
         *known = known.max(bill);
-        *self.paid.entry(task).or_default() += known.usd.0 - before;
+        *self.paid.entry(task).or_default() += known.counted().0 - before;
         Ok(())
     }
 

@@ -64,6 +64,9 @@ fn details(task: &Task) -> String {
     if spent.bill.usd.0 > 0 {
         details.push(spent.bill.usd.to_string());
     }
+    if spent.bill.estimated.0 > 0 {
+        details.push(format!("about {}", spent.bill.estimated));
+    }
     if task.skipped.contains_key(&Step::Review) {
         details.push("review left out".to_owned());
     }

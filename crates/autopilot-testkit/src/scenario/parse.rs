@@ -7,7 +7,9 @@ use autopilot_core::event::{
 };
 use autopilot_core::flow::Flow;
 use autopilot_core::flow::review::ReviewIssue;
-use autopilot_core::guard::Severity;
+use autopilot_core::guard::{
+    self, Change, ChangedLine, GuardRules, LeakForm, LeakPlace, SecretLeak, Severity, secret,
+};
 use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, AttemptWord};
 use autopilot_core::limit::{Limits, ReviewGate};
@@ -203,6 +205,7 @@ fn item(words: &str) -> Result<Line, String> {
         "fails" | "objects" | "conflicts" | "unfinished" => Ending::Fails,
         "times-out" => Ending::TimesOut,
         "misconfigured" => Ending::Misconfigured,
+        "leaks" => leaks(next()?)?,
         "broke" => Ending::Broke,
         "hangs" => Ending::Hangs,
         "lost" => Ending::Lost,
@@ -239,6 +242,37 @@ fn item(words: &str) -> Result<Line, String> {
         }
     }
     Ok(line)
+}
+
+/// How a step ends that finds a secret in the change, weighed as in a real one: `known` for the value
+/// of a known secret, `example` for what only looks like a key, `outside` for a known value that would
+/// leave the machine with its history.
+fn leaks(what: &str) -> Result<Ending, String> {
+    let leak = |place| vec![SecretLeak { secret: "KEY".to_owned(), form: LeakForm::Plain, place }];
+    let path = || "src/a.rs".to_owned();
+    let change = match what {
+        "known" => {
+            let place = LeakPlace::File { path: path(), line: 1 };
+            Change { leaks: leak(place), ..Change::default() }
+        }
+        "example" => {
+            let text = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+            let added = vec![ChangedLine { path: path(), line: 1, text }];
+            Change { added, ..Change::default() }
+        }
+        "outside" => {
+            let leaks = leak(LeakPlace::OldFile { path: path(), line: 1 });
+            return Ok(if secret::withheld(&leaks).is_some() { Ending::Fails } else { Ending::Ok });
+        }
+        other => return Err(format!("`{other}` can't be leaked")),
+    };
+    let rules =
+        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 9, forbid_todos: true };
+    let findings = guard::check(&change, &rules);
+    if findings.is_empty() {
+        return Err(format!("the leak `{what}` was not found"));
+    }
+    Ok(if guard::broken_rules(&findings).is_empty() { Ending::Ok } else { Ending::Fails })
 }
 
 /// `a+b`, `b<a` for one that needs another, or `nothing`.

@@ -8,7 +8,7 @@ use crate::word::{doing, some};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::pipeline::Work;
-use autopilot_core::state::{LaneState, LiveAttempt, Status, Task};
+use autopilot_core::state::{LaneState, LiveAttempt, State, Status, Task};
 use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, ExitWord};
 use ratatui::layout::Rect;
@@ -75,7 +75,7 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     let mut facts = vec![
         format!("{} run", run.flow.word()),
         view::duration(worked_ms(screen, now)),
-        view::money::cost(run.spent),
+        view::money::cost_of_run(state),
         format!("{} of {} workers", state.slots_live(), run.limits.workers_max),
     ];
     if let Some((iteration, most)) = view::iteration(state) {
@@ -266,7 +266,7 @@ impl Columns {
         let name = widest(&|live| screen.name(live.task).chars().count());
         let name = name.clamp(4, NAME_CELLS_MAX).min(width / 3);
         let doing = widest(&|live| doing(live.step).len()).min(DOING_CELLS_MAX).min(width / 2);
-        let cost = widest(&|live| cost_of(screen.state.task(live.task)).len());
+        let cost = widest(&|live| cost_of(&screen.state, screen.state.task(live.task)).len());
         let cost = if width >= 70 { cost.max(COST_CELLS_MIN) } else { 0 };
         let title = if width >= 110 { TITLE_CELLS_MAX } else { 0 };
         let used = 2 + name + 2 + doing + 9 + cost + 2 + title + usize::from(title > 0) * 2;
@@ -290,7 +290,7 @@ impl Columns {
         spans.push(Span::styled(column(&doing(live.step), self.doing), NEWS));
         spans.push(Span::raw(right(&view::duration(now.since_ms(live.since)), 9)));
         if self.cost > 0 {
-            spans.push(Span::raw(right(&cost_of(task), self.cost)));
+            spans.push(Span::raw(right(&cost_of(&screen.state, task), self.cost)));
         }
         spans.push(Span::raw("  "));
         let silent = worker.and_then(|worker| worker.silent);
@@ -318,8 +318,8 @@ pub fn name(screen: &Screen, task: TaskId, cells: usize) -> Vec<Span<'static>> {
 }
 
 /// The cost of a task, with a space before it because it stands to the right of a time.
-pub fn cost_of(task: &Task) -> String {
-    format!(" {}", view::money::cost(task.spent.bill))
+pub fn cost_of(state: &State, task: &Task) -> String {
+    format!(" {}", view::money::cost_of_task(state, task))
 }
 
 fn subagents(worker: &Worker, width: usize) -> Option<Line<'static>> {
@@ -366,7 +366,9 @@ fn next(screen: &Screen, width: usize) -> Vec<Line<'static>> {
 fn failure(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let Some(failure) = &screen.failure else { return Vec::new() };
     let name = screen.name(failure.task);
-    let exit = failure.exit.map(|code| format!(", exit {code}")).unwrap_or_default();
+    // An agent that says no ends well.
+    let exit = failure.exit.filter(|code| *code != 0);
+    let exit = exit.map(|code| format!(", exit {code}")).unwrap_or_default();
     let mut lines = vec![heading("Last failure", width)];
     let text =
         format!("  {name}: {} in iteration {}{exit}: {}", failure.step, failure.round, failure.why);

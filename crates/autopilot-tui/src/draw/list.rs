@@ -31,7 +31,7 @@ pub fn tasks(screen: &Screen, now: Time, area: Rect) -> Vec<Line<'static>> {
     let selected = screen.selected.and_then(|id| all.binary_search(&id).ok()).unwrap_or(0);
     let first = selected.saturating_sub(rows / 2).min(all.len().saturating_sub(rows));
     let shown = all.iter().skip(first).take(rows);
-    let costs = shown.clone().map(|id| cost_of(screen.state.task(*id)).len());
+    let costs = shown.clone().map(|id| cost_of(&screen.state, screen.state.task(*id)).len());
     let cost = costs.max().unwrap_or(0).max(COST_CELLS_MIN);
     lines.extend(shown.map(|id| row(screen, *id, width, cost)));
     lines.resize(height - usize::from(has_keys), Line::default());
@@ -57,7 +57,7 @@ fn row(screen: &Screen, id: TaskId, width: usize, cost: usize) -> Line<'static> 
     spans.extend([
         Span::styled(column(word, 8), style),
         Span::raw(right(&view::duration(task.spent.work_ms), 9)),
-        Span::raw(right(&cost_of(task), cost)),
+        Span::raw(right(&cost_of(&screen.state, task), cost)),
         Span::raw("  "),
         Span::styled(fit(&detail(screen, id), rest), FAINT),
     ]);

@@ -3,6 +3,7 @@
 
 use super::Manner;
 use autopilot_agents::AgentEvent;
+use autopilot_agents::telling::{self, is_subagent};
 use autopilot_core::id::AttemptId;
 use autopilot_engine::feed::Sight;
 use autopilot_host::escape::plain;
@@ -13,14 +14,6 @@ use std::time::Duration;
 const SUBAGENTS_MAX: usize = 64;
 /// Characters of a line that are kept, more than any terminal shows.
 const LINE_CHARS_MAX: usize = 400;
-/// The tools with which agents start sub-agents.
-const SUBAGENT_TOOLS: [&str; 4] = ["Task", "Agent", "spawn_agent", "delegate"];
-
-/// Whether a call of this tool starts a sub-agent.
-pub fn is_subagent(tool: &str) -> bool {
-    SUBAGENT_TOOLS.contains(&tool)
-}
-
 /// What is seen of the attempt that works on a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worker {
@@ -63,34 +56,18 @@ impl Worker {
     }
 
     fn said(&mut self, event: &AgentEvent) -> Option<String> {
-        match event {
-            AgentEvent::Text { text }
-            | AgentEvent::Thought { text }
-            | AgentEvent::Notice { text }
-            | AgentEvent::Steer { text } => Some(text.clone()),
-            AgentEvent::ToolCall { id, name, summary } => {
-                if is_subagent(name) {
-                    self.subagents_started += 1;
-                    if self.subagents.len() < SUBAGENTS_MAX {
-                        self.subagents.insert(id.clone(), summary.clone());
-                    }
-                }
-                Some(format!("{name}: {summary}"))
+        if let AgentEvent::ToolCall { id, name, summary } = event
+            && is_subagent(name)
+        {
+            self.subagents_started += 1;
+            if self.subagents.len() < SUBAGENTS_MAX {
+                self.subagents.insert(id.clone(), summary.clone());
             }
-            AgentEvent::ToolResult { id, .. } => {
-                self.subagents.remove(id);
-                None
-            }
-            AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
-            AgentEvent::Permission { tool, granted, .. } => {
-                let word = if *granted { "granted" } else { "refused" };
-                Some(format!("permission for {tool} {word}"))
-            }
-            AgentEvent::Session { .. }
-            | AgentEvent::Usage(_)
-            | AgentEvent::RateLimit { .. }
-            | AgentEvent::Result { .. } => None,
         }
+        if let AgentEvent::ToolResult { id, .. } = event {
+            self.subagents.remove(id);
+        }
+        telling::told(event)
     }
 }
 

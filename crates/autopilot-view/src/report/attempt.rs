@@ -122,7 +122,7 @@ fn why(tried: &PastAttempt) -> Option<String> {
 fn facts(tried: &PastAttempt, words: &PageWords<'_>) -> FactRows {
     let (seen, bill) = (&tried.facts, tried.bill);
     let end = tried.ended.as_ref().map(|(at, _)| *at);
-    let has_cost = bill.usd.0 > 0 || bill.unpriced;
+    let has_cost = bill.counted().0 > 0 || bill.unpriced;
     let has_tokens = bill.tokens_in + bill.tokens_out > 0;
     words.rows([
         ("started", Some(tried.started.rfc3339())),

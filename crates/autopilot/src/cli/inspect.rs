@@ -180,6 +180,9 @@ pub struct Recover {
     /// Rebuild a damaged journal from what can still be read of it
     #[arg(long, conflicts_with = "id")]
     pub journal: bool,
+    /// Take the state directory again that belongs to this repository, whose id is gone
+    #[arg(long, conflicts_with_all = ["id", "journal"])]
+    pub state: bool,
 }
 
 #[derive(Debug, Args)]
@@ -190,6 +193,9 @@ pub struct Gc {
     /// Also remove the package caches of agents and commands; they fill again
     #[arg(long)]
     pub caches: bool,
+    /// Also remove files that were too large to be captured (worktrees.bytes_max, files_max)
+    #[arg(long)]
+    pub oversize: bool,
     /// Also remove salvaged work older than this many days
     #[arg(long, value_name = "DAYS")]
     pub salvage_older_than: Option<u32>,

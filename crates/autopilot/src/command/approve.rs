@@ -82,7 +82,7 @@ fn approving(edited: Option<String>) -> Intent {
 
 /// The state paths of a repository that has had a run; otherwise nothing can wait at a gate.
 fn place(global: &Global, deed: Deed) -> Result<StatePaths, CommandFailure> {
-    let (place, known) = super::place(global)?;
+    let (place, known) = super::place_of_runs(global)?;
     let nothing = || Refusal { task: None, deed, why: Hindrance::NoGate };
     known.then_some(place).ok_or_else(|| nothing().into())
 }

@@ -89,7 +89,7 @@ impl From<Refusal> for CommandFailure {
         let kind = match &refusal.why {
             Hindrance::Acting
             | Hindrance::Lifetime { .. }
-            | Hindrance::Money { .. }
+            | Hindrance::Money(_)
             | Hindrance::AtWork
             | Hindrance::Merging
             | Hindrance::Publishing => ExitKind::Failed,

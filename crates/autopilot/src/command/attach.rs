@@ -3,8 +3,8 @@
 use super::past;
 use crate::cli::{Attach, Global};
 use crate::exit::CommandFailure;
-use crate::terminal::{self, lines};
-use autopilot_agents::{AgentEvent, listens};
+use crate::terminal;
+use autopilot_agents::{AgentEvent, listens, telling};
 use autopilot_core::config::Mode;
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Stage;
@@ -269,7 +269,7 @@ fn show(global: &Global, line: &str) {
     let Ok(event) = serde_json::from_str::<AgentEvent>(line) else { return };
     if global.json {
         terminal::put(&format!("{line}\n"));
-    } else if let Some(text) = lines::in_words(&event) {
+    } else if let Some(text) = telling::told(&event) {
         terminal::say(&text);
     }
 }

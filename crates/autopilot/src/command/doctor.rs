@@ -19,6 +19,7 @@ use autopilot_engine::workspace;
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Prints the findings; the exit code says whether something is missing.
@@ -79,6 +80,10 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
         let text = format!("lets agents and commands through to `{socket}`, and to all it can do");
         DoctorFinding::warning("sandbox", text)
     }));
+    let limits = begin::limits(&config);
+    let late = Flow::ALL.into_iter().flat_map(|flow| begin::late_limits(&config, &limits, flow));
+    let late: BTreeSet<String> = late.collect();
+    findings.extend(late.into_iter().map(|said| DoctorFinding::warning("budget", said)));
     findings.extend(agents(&config, place));
     findings.extend(programs::of(&config, &place.root));
     findings

@@ -4,11 +4,12 @@ use super::ground::{self, Ground};
 use super::{Done, answer, place};
 use crate::cli::{Gc, Global};
 use crate::exit::{CommandFailure, OrFailed};
+use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{kept, workspace};
 use autopilot_host::dir;
-use autopilot_host::git::Slots;
 use autopilot_host::git::salvage::{self, DropRule};
+use autopilot_host::git::{OVERSIZE, Slots};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -33,6 +34,8 @@ enum What {
     Scratch,
     Session,
     Cache,
+    /// Files that were too large to be captured.
+    Oversize,
 }
 
 impl What {
@@ -43,6 +46,7 @@ impl What {
             What::Scratch => "scratch",
             What::Session => "session",
             What::Cache => "cache",
+            What::Oversize => "oversize files",
         }
     }
 
@@ -113,6 +117,9 @@ fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
         (What::ProofSlot, place.state.join("proof")),
         (What::Scratch, place.state.join("tmp")),
     ];
+    if args.oversize {
+        folders.push((What::Oversize, place.state.join(OVERSIZE)));
+    }
     if args.caches {
         folders.push((What::Cache, place.caches()));
     }
@@ -141,7 +148,7 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
         (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
         (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
-        (What::Scratch | What::Session | What::Cache, _) => {
+        (What::Scratch | What::Session | What::Cache | What::Oversize, _) => {
             let path = &item.path;
             let removed = dir::remove(path.as_std_path()).map(|()| None);
             removed.or_failed(format!("cannot remove `{path}`"))
@@ -205,16 +212,6 @@ impl GcReport {
     }
 }
 
-/// A size for people: `1.5 GB`, `12.0 MB`, `3.0 kB`.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
-    match unit {
-        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
-        None => format!("{bytes} B"),
-    }
-}
-
 /// The bytes that the state of a repository takes on disk.
 pub fn used(place: &StatePaths) -> u64 {
     bytes_below(&place.state)
@@ -231,11 +228,5 @@ mod tests {
         assert_eq!(number(What::ProofSlot, "/x/proof/p0"), Some(0));
         assert_eq!(number(What::AgentSlot, "/x/slots/mine"), None);
         assert_eq!(number(What::ProofSlot, "/x/proof/s1"), None);
-    }
-
-    #[test]
-    fn sizes_read_as_people_say_them() {
-        let said: Vec<String> = [7, 3_000, 12_345_678, 1_500_000_000].map(size).to_vec();
-        assert_eq!(said, ["7 B", "3.0 kB", "12.3 MB", "1.5 GB"]);
     }
 }

@@ -7,6 +7,7 @@ use crate::terminal;
 use crate::terminal::lines::{PATIENCE, TerminalLines, clock};
 use crate::terminal::watching::Watching;
 use autopilot_core::event::HaltWhy;
+use autopilot_core::fingerprint::failure_excerpt;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest};
@@ -29,7 +30,8 @@ use std::time::Duration;
 /// The most bytes of a log that are shown.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 const DIFF_BYTES_MAX: usize = 4 << 20;
-const TAIL_BYTES_MAX: u64 = 8 * 1024;
+/// The most bytes of a failed step's log in which its reason is looked for.
+const TAIL_BYTES_MAX: u64 = 256 * 1024;
 const SIGINT: i32 = 2;
 /// How long the screen waits for the answer to a key.
 const KEY_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -95,9 +97,10 @@ impl LiveView {
 /// An empty screen with the person's time zone and colours, which hides the run's secrets.
 pub fn screen(seat: Seat, place: &StatePaths, state: &State) -> Screen {
     let redactor = past::at(place).ok().map(|archive| archive.redactor(state));
+    let paths = place.clone();
     let clean = move |text: &str| match &redactor {
-        Some(redactor) => redactor.redact(text).into_owned(),
-        None => text.to_owned(),
+        Some(redactor) => paths.relative(&redactor.redact(text)),
+        None => paths.relative(text),
     };
     let manner = Manner { clock: Box::new(clock), clean: Box::new(clean) };
     let mut screen = Screen::new(seat, manner);
@@ -175,11 +178,12 @@ impl Hands for OwnHands {
     fn log(&mut self, state: &State, task: TaskId) -> Result<(String, String), String> {
         let task = state.task(task);
         let name = task.label();
-        let path = log::newest_of(&self.place, name, state.run.started_at)
+        let run = (state.run.id.as_str(), state.run.started_at);
+        let (path, heading) = log::newest_of(&self.place, name, run)
             .ok_or_else(|| format!("{name} has no log yet"))?;
-        let shown = self.in_repository(&path).to_string();
-        log::end_of(&path, LOG_BYTES_MAX)
-            .map(|text| (format!("{name}: {shown}"), text))
+        let shown = self.in_repository(&path);
+        log::readable_end(&self.place, &path, LOG_BYTES_MAX)
+            .map(|text| (heading, text))
             .map_err(|error| format!("cannot read {shown}: {error}"))
     }
 
@@ -193,10 +197,15 @@ impl Hands for OwnHands {
         Ok((format!("{}: changed so far", task.name()), text))
     }
 
-    fn tail(&mut self, log: &str) -> Vec<String> {
-        let path = self.place.views().join(log);
-        let text = log::end_of(&path, TAIL_BYTES_MAX).unwrap_or_default();
+    fn tail(&mut self, state: &State, log: &str) -> Vec<String> {
+        let events = log::events_of_log(&self.place, &state.run.id, log);
+        let is_agent = events.is_some();
+        let path = events.unwrap_or_else(|| self.place.views().join(log));
+        let text = log::readable_end(&self.place, &path, TAIL_BYTES_MAX).unwrap_or_default();
         let text = escape::plain(&text);
+        if !is_agent {
+            return failure_excerpt(&text, TAIL_LINES_MAX);
+        }
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let from = lines.len().saturating_sub(TAIL_LINES_MAX);
         lines.iter().skip(from).map(|line| line.replace('\t', "    ")).collect()

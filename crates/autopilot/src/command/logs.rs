@@ -2,8 +2,9 @@
 
 use super::{Done, done, past, place};
 use crate::cli::{self, Global, Logs};
-use crate::exit::CommandFailure;
-use crate::terminal::{self, lines};
+use crate::exit::{self, CommandFailure};
+use crate::terminal;
+use autopilot_agents::telling;
 use autopilot_engine::job::EVENTS;
 use autopilot_engine::query::log::{LogSelection, LogStream, list, read_from};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -52,6 +53,10 @@ fn is_live(global: &Global) -> Result<bool, CommandFailure> {
 fn selection(global: &Global, args: &Logs) -> Result<LogSelection, CommandFailure> {
     let stream = args.stream.map(stream);
     if args.task.is_none() && matches!(stream, None | Some(LogStream::Controller)) {
+        // The file is worth reading also where the journal is not.
+        if let Err(failure) = past::open(global) {
+            exit::warn(&failure);
+        }
         return Ok(LogSelection::controller(&place(global)?.0, None));
     }
     // A list of the files names the raw ones.
@@ -96,7 +101,7 @@ impl Printed {
         let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default());
         let text = match about {
             Some(task) => lines_about(&text, task),
-            None if path.file_name() == Some(EVENTS) => in_words(&text),
+            None if path.file_name() == Some(EVENTS) => telling::transcript(&text),
             None => text.to_string(),
         };
         let text = match (known, tail) {
@@ -116,12 +121,6 @@ impl Printed {
         self.last = Some(path.to_owned());
         terminal::say(text.strip_suffix('\n').unwrap_or(text));
     }
-}
-
-/// An agent's events as text.
-fn in_words(events: &str) -> String {
-    let events = events.lines().filter_map(|line| serde_json::from_str(line).ok());
-    events.filter_map(|event| lines::in_words(&event)).map(|text| format!("{text}\n")).collect()
 }
 
 /// The lines of the controller's log about a task: a time, the task's name and a colon.

@@ -1,6 +1,6 @@
 //! Opens the runs of a repository for reading, and turns query errors into failures.
 
-use super::{place, work};
+use super::{place_of_runs, work};
 use crate::cli::Global;
 use crate::exit::CommandFailure;
 use autopilot_engine::place::StatePaths;
@@ -12,7 +12,7 @@ const RUNS_NAMED_MAX: usize = 20;
 
 /// Opens the runs of the repository; `None` if there has never been one.
 pub fn open(global: &Global) -> Result<(StatePaths, Option<RunArchive>), CommandFailure> {
-    let (place, has_journal) = place(global)?;
+    let (place, has_journal) = place_of_runs(global)?;
     let archive = has_journal.then(|| at(&place)).transpose()?;
     Ok((place, archive))
 }

@@ -1,6 +1,7 @@
 //! `autopilot recover`: brings salvaged work back as a branch, and rebuilds a damaged journal.
 
 mod journal;
+mod lost;
 mod traces;
 
 use super::{Done, answer, ground, place};
@@ -11,20 +12,25 @@ use autopilot_core::config::nearest::nearest;
 use autopilot_core::id::Time;
 use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{GitCommand, GitError, PublishOutcome, Salvaged, salvage};
+use autopilot_host::git::{GitCommand, GitError, OVERSIZE, PublishOutcome, Salvaged, salvage};
 use camino::Utf8PathBuf;
 use serde::Serialize;
 use serde_json::json;
 
+/// The size of a piece whose objects are lost.
+const UNREADABLE: &str = "can't be read";
 const SALVAGE: &str = "refs/autopilot/salvage/";
 /// The most pieces that are listed, newest first, also with `--json`.
 const LISTED_MAX: usize = 200;
 
 /// Lists the salvaged work, brings one piece back, or rebuilds the journal.
 pub fn recover(global: &Global, args: &Recover) -> Done {
-    let (place, _) = place(global)?;
+    let (place, known) = place(global)?;
     if args.journal {
         return journal::recover(global, &place);
+    }
+    if args.state {
+        return lost::take_state(global, &place);
     }
     let hub = place.state.join("hub.git");
     if place.state.as_str().is_empty() || !hub.is_dir() {
@@ -34,7 +40,11 @@ pub fn recover(global: &Global, args: &Recover) -> Done {
         };
     }
     match &args.id {
-        None => list(global, &place, &hub),
+        None => {
+            lost::save_unfinished(&place);
+            let listed = list(global, &place, &hub)?;
+            if known || global.json { Ok(listed) } else { traces::tell(global, &place) }
+        }
         Some(id) => bring_back(global, &place, &hub, id),
     }
 }
@@ -73,10 +83,27 @@ fn list(global: &Global, place: &StatePaths, hub: &Utf8PathBuf) -> Done {
     let more = listed.len().saturating_sub(LISTED_MAX);
     listed.truncate(LISTED_MAX);
     for piece in &mut listed {
-        piece.size = size(hub, &piece.commit)?;
+        // Objects may be lost; the rest of the list is still worth knowing.
+        piece.size = size(hub, &piece.commit).unwrap_or_else(|_| UNREADABLE.to_owned());
         piece.branch = branch_with(place, &piece.commit)?;
     }
-    answer(global, listed, |listed| table(listed, more))
+    let aside = oversize(place);
+    answer(global, listed, |listed| format!("{}{aside}", table(listed, more)))
+}
+
+/// Names the directories of files that were too large to be captured.
+fn oversize(place: &StatePaths) -> String {
+    let mut text = String::new();
+    let folder = place.state.join(OVERSIZE);
+    for task in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        for attempt in task.path().read_dir_utf8().into_iter().flatten().flatten() {
+            text.push_str(&format!("\nfiles that were too large are kept at {}", attempt.path()));
+        }
+    }
+    if !text.is_empty() {
+        text.push_str("\n`autopilot gc --oversize` removes them");
+    }
+    text
 }
 
 fn table(pieces: &[Piece], more: usize) -> String {

@@ -16,7 +16,7 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
     if let (Some(session), Some(prompt)) = (&args.session, &args.prompt) {
         return session::go_on(global, args, session, prompt);
     }
-    let (place, known) = super::place(global)?;
+    let (place, known) = super::place_of_runs(global)?;
     if !known {
         return Err(RunProcessError::NothingToResume { retry: None }.into());
     }

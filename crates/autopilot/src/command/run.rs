@@ -8,7 +8,7 @@ use autopilot_core::config::{AgentConfig, Config, HumanGate, Mode, Options, Role
 use autopilot_core::flow::{FlowFiles, FlowInput};
 use autopilot_core::limit::Limits;
 use autopilot_core::plan::PlanRules;
-use autopilot_core::prompt::{Caps, PlanPrompt, builder};
+use autopilot_core::prompt::{BuildRules, Caps, PlanPrompt, builder};
 use autopilot_core::skill::{Owner, Shelf, offered};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
@@ -22,7 +22,7 @@ use autopilot_engine::run_process::{Intent, OpenedRepository, RunProcessError};
 use autopilot_engine::skill::{SkillPlaces, shelf};
 use autopilot_engine::workspace;
 use autopilot_host::forge;
-use autopilot_host::git::UserRepo;
+use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::count;
 use camino::Utf8Path;
 use std::collections::BTreeMap;
@@ -74,7 +74,15 @@ pub fn begin(
     begin::check_agents(&config, &place, &path, tasks.flow)?;
     let asked = limits.applied_to(&begin::limits_of(&config, tasks.flow));
     begin::check_settings(&config, &asked, tasks.flow)?;
+    if !args.dry_run {
+        for said in begin::late_limits(&config, &asked, tasks.flow) {
+            terminal::note(&format!("warning: {said}"));
+        }
+    }
     let repo = workspace::examine(&global.repo, &config)?;
+    if let Some(note) = left_out(&repo).filter(|_| !global.quiet) {
+        terminal::note(&note);
+    }
     let shelves = skills(&place, &repo, &config)?;
     begin::check_skills(&tasks, &shelves, &place.root)?;
     if args.push || plan.pr || config.github.enabled || config.github.open_pr {
@@ -117,6 +125,23 @@ pub fn begin(
         return worked.planned();
     }
     worked.tell()
+}
+
+/// A note about changes in the checkout that are in no commit, and so not in the run.
+fn left_out(repo: &UserRepo) -> Option<String> {
+    let found = GitCommand::as_user("look for uncommitted changes", &repo.root)
+        .args(["--no-optional-locks", "status", "--porcelain", "-z", "--untracked-files=no"])
+        .arg("--no-renames")
+        .ok()
+        .ok()?;
+    let names = found.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let files = names.filter(|name| !name.get(3..).is_some_and(|n| n.starts_with(b".autopilot/")));
+    let files = files.count();
+    (files > 0).then(|| {
+        let (branch, tip) = (&repo.base_branch, repo.base_tip.short());
+        let files = count(files, "file");
+        format!("note: uncommitted changes ({files}) are not in the run, which starts from {branch} at {tip}")
+    })
 }
 
 /// Hides secrets in the goal, because it goes into the journal and a later process does not know
@@ -285,6 +310,9 @@ fn dry_run(
         limits.wall_max_ms.map_or("unlimited".to_owned(), autopilot_view::duration),
         limits.workers_max,
     ));
+    for said in begin::late_limits(config, &limits, tasks.flow) {
+        text.push_str(&format!("{said}\n"));
+    }
     if let Some(rounds) = limits.rounds_below_max {
         text.push_str(&format!(
             "of a step whose merge conflicts: {}\n",
@@ -357,7 +385,8 @@ fn first_prompt(
     let kit = Kit::new(shelf, spec, config.builder.mode);
     let known = kit.listed(config.builder.skill_policy);
     let status = opening::work_status(&spec.id, &repo.base_tip, &repo.base_tip, &repo.base_branch);
-    let build = opening::build_facts(spec, &config.builder, &known, &status);
+    let rules = BuildRules::of(config, spec);
+    let build = opening::build_facts(spec, &config.builder, &known, &status, &rules);
     let caps = Caps::of(&config.logging);
     kit.give(builder(&build, caps), caps).map_err(CommandFailure::failed)
 }

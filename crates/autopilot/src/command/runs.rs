@@ -67,7 +67,7 @@ fn row(run: &RunRow) -> Vec<String> {
         run.state.to_owned(),
         run.started_at.clone(),
         view::duration(run.active_ms),
-        view::money::cost(run.spent),
+        view::money::cost_and_reserved(run.spent, run.reserved),
         format!("{}/{}", run.tasks_done, run.tasks_total),
         run.iterations.to_string(),
         autopilot_host::escape::one_line(&title).into_owned(),

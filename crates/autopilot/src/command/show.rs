@@ -6,7 +6,7 @@ use super::{Done, done, past};
 use crate::cli::Global;
 use crate::terminal;
 use autopilot_core::event::Outcome;
-use autopilot_core::state::Task;
+use autopilot_core::state::{State, Task};
 use autopilot_engine::query::KnownRun;
 use autopilot_engine::query::show::{self as query, ShownRun, outcome_word};
 use autopilot_host::escape::one_line;
@@ -35,7 +35,7 @@ fn text(shown: &ShownRun) -> String {
         None => of_run(known, history),
     };
     for task in known.state.tasks.iter().filter(|task| is_shown(task, only, history)) {
-        text.push_str(&of_task(task, history));
+        text.push_str(&of_task(&known.state, task, history));
         for session in shown.current.iter().filter(|session| session.task == task.id) {
             let of = (session.step.word(), one_line(&session.id));
             let _ = writeln!(text, "  current session of {}: {}", of.0, of.1);
@@ -70,7 +70,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
         "cost",
         &format!(
             "{} ({} tokens in, {} out)",
-            view::money::cost(spent),
+            view::money::cost_of_run(&known.state),
             spent.tokens_in,
             spent.tokens_out
         ),
@@ -84,7 +84,7 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     text
 }
 
-fn of_task(task: &Task, history: &RunHistory) -> String {
+fn of_task(state: &State, task: &Task, history: &RunHistory) -> String {
     let (word, title) = (view::task_word(task), one_line(&task.spec.title));
     let name = match task.parent {
         Some(_) => format!("task {}", task.name()),
@@ -101,7 +101,7 @@ fn of_task(task: &Task, history: &RunHistory) -> String {
         view::count(task.round as usize, "iteration"),
         view::count(task.spent.attempts as usize, "attempt"),
         view::duration(task.spent.work_ms),
-        bill.usd,
+        view::money::cost_of_task(state, task),
         bill.tokens_in,
         bill.tokens_out,
     );
@@ -132,8 +132,8 @@ fn of_attempt(tried: &PastAttempt) -> String {
     if tried.ended.is_some() {
         parts.push(view::duration(facts.ms));
     }
-    if tried.bill.usd.0 > 0 {
-        parts.push(tried.bill.usd.to_string());
+    if tried.bill.counted().0 > 0 || tried.reserved.0 > 0 {
+        parts.push(view::money::cost_and_reserved(tried.bill, tried.reserved));
     }
     parts.extend(facts.verdict().map(|verdict| {
         format!("{}, {}", verdict.word(), view::count(facts.issues() as usize, "issue"))

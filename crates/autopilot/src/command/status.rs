@@ -13,6 +13,7 @@ use autopilot_engine::clock::now;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
+use autopilot_engine::views::stale;
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
 use autopilot_view::{self as view, trouble};
@@ -57,7 +58,8 @@ fn text(
         (Some(_) | None, _) => Redactor::none(),
     };
     if global.json {
-        let status = RunStatus::known(told, &redactor);
+        let stale_files = told.and_then(|told| stale(place, &told.state, now()));
+        let status = RunStatus { stale_files, ..RunStatus::known(told, &redactor) };
         return serde_json::to_string_pretty(&status).unwrap_or_default();
     }
     let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
@@ -91,7 +93,7 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     let ago = view::duration(now.since_ms(told.started_at()));
     row("started", format!("{} ({ago} ago)", told.started_at().rfc3339()));
     row("worked", view::duration(run.active_ms));
-    row("cost", view::money::cost(run.spent));
+    row("cost", view::money::cost_of_run(state));
     // What a dead process was doing goes on no longer.
     if told.standing() != Standing::Interrupted {
         for line in at_work(state, now) {
@@ -114,6 +116,9 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     text.push_str(&tasks(state));
     text.push_str(&last_failure(state));
     let _ = writeln!(text, "\nSTATUS.md: {}", place.views().join("STATUS.md"));
+    if let Some(stale) = stale(place, state, now) {
+        let _ = writeln!(text, "{stale}");
+    }
     let _ = write!(text, "{}", go_on(told));
     text
 }
@@ -154,7 +159,7 @@ fn row(state: &State, task: &Task) -> Vec<String> {
         view::shown_word(state, task).to_owned(),
         task.round.to_string(),
         view::duration(task.spent.work_ms),
-        view::money::cost(task.spent.bill),
+        view::money::cost_of_task(state, task),
         one_line(&view::result(state, task)).into_owned(),
     ]
 }

@@ -3,7 +3,8 @@
 
 use super::work::WorkedRun;
 use crate::terminal;
-use autopilot_core::event::{Failure as Failed, Skip, TaskEnd};
+use autopilot_core::event::{Bill, Failure as Failed, Skip, TaskEnd};
+use autopilot_core::id::Micros;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
@@ -62,7 +63,7 @@ fn task_lines(state: &State) -> String {
             view::shown_word(state, task),
             view::count(task.round as usize, "iteration"),
             view::duration(task.spent.work_ms),
-            view::money::cost(task.spent.bill),
+            view::money::cost_of_task(state, task),
         ));
     }
     if more > 0 {
@@ -98,13 +99,19 @@ fn said(completion: Option<&Value>) -> String {
 
 fn cost_lines(worked: &WorkedRun) -> String {
     let run = &worked.state.run;
-    let unknown = match costs_unknown(&worked.config, run.flow).as_slice() {
-        [] if run.spent.unpriced => " + unknown".to_owned(),
-        [] => String::new(),
-        some => format!(" + unknown ({})", some.join(", ")),
+    let cost = match costs_unknown(&worked.config, run.flow).as_slice() {
+        [] => view::money::cost_of_run(&worked.state),
+        some => {
+            let known = Bill { unpriced: false, ..run.spent };
+            let unknown = format!("{} + unknown ({})", view::money::cost(known), some.join(", "));
+            match worked.state.reserved(None) {
+                Micros(0) => unknown,
+                reserved => format!("{unknown}, {reserved} reserved"),
+            }
+        }
     };
     let active = view::duration(run.active_ms);
-    let mut text = format!("cost: {}{unknown}   active: {active}\n", run.spent.usd);
+    let mut text = format!("cost: {cost}   active: {active}\n");
     if let Some(used) = view::used(&worked.state).line() {
         text.push_str(&format!("used: {}\n", one_line(&used)));
     }

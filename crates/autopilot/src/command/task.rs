@@ -24,6 +24,6 @@ pub fn skip(global: &Global, args: &OneTask) -> super::Done {
 }
 
 fn place(global: &Global) -> Result<StatePaths, CommandFailure> {
-    let (place, known) = super::place(global)?;
+    let (place, known) = super::place_of_runs(global)?;
     known.then_some(place).ok_or_else(|| QueryError::NoRunYet.into())
 }

@@ -14,6 +14,7 @@ use autopilot_engine::cause::chain;
 use autopilot_engine::flag::Flag;
 use autopilot_engine::host::EngineHost;
 use autopilot_engine::inbox::LimitChange;
+use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
 use autopilot_engine::query::status::RunStatus;
@@ -58,7 +59,8 @@ fn keeps_its_own(place: &StatePaths, why: &str) {
 
 /// Reads the configuration of the repository. Work that `may_lack` one gets what `init` would write.
 pub fn configured(global: &Global, may_lack: bool) -> Result<(StatePaths, Config), CommandFailure> {
-    let (place, _) = workspace::find(&global.repo, &StateEnv::from_process())?;
+    let env = StateEnv::from_process();
+    let (place, known) = workspace::find(&global.repo, &env)?;
     let (config, warnings) = match workspace::read_config(&place) {
         Err(WorkspaceError::NoConfig { .. }) if may_lack => {
             let (config, told) = init::unwritten(&global.repo)?;
@@ -67,6 +69,9 @@ pub fn configured(global: &Global, may_lack: bool) -> Result<(StatePaths, Config
         }
         read => read?,
     };
+    if let Some(lost) = (!known).then(|| LostState::of(&place, &env)).flatten() {
+        terminal::note(&format!("warning: {lost}; {}", lost.remedy()));
+    }
     for warning in warnings {
         terminal::note(&format!("warning: {}: {warning}", place.config()));
     }

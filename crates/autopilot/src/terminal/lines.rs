@@ -3,6 +3,7 @@
 use crate::cli::Global;
 use crate::terminal;
 use crate::terminal::watching::Watching;
+use autopilot_agents::telling;
 use autopilot_core::event::Record;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
@@ -10,7 +11,6 @@ use autopilot_core::step::Step;
 use autopilot_engine::feed::{FeedItem, FeedNews, Sight, SightLevel, Subscription};
 use autopilot_engine::run_process::OpenRun;
 use autopilot_tui::notice;
-use autopilot_tui::screen::is_subagent;
 use autopilot_tui::tally::Tally;
 use autopilot_view::progress::{self, LineWeight};
 use std::time::Duration;
@@ -135,37 +135,12 @@ impl TerminalLines {
                 terminal::note(&format!("{name} {step} | {text}"));
             }
             Sight::Agent(event) if self.verbosity == Verbosity::Verbose => {
-                if let Some(text) = in_words(event) {
+                if let Some(text) = telling::told(event) {
                     terminal::note(&format!("{name} {step} | {text}"));
                 }
             }
             Sight::Output { .. } | Sight::Agent(_) => {}
         }
-    }
-}
-
-/// An agent's event in words, for somebody who watches the agent.
-pub fn in_words(event: &autopilot_agents::AgentEvent) -> Option<String> {
-    use autopilot_agents::AgentEvent;
-    match event {
-        AgentEvent::Text { text } | AgentEvent::Thought { text } | AgentEvent::Notice { text } => {
-            Some(text.clone())
-        }
-        AgentEvent::ToolCall { name, summary, .. } if is_subagent(name) => {
-            Some(format!("starts a sub-agent: {summary}"))
-        }
-        AgentEvent::ToolCall { name, summary, .. } => Some(format!("{name}: {summary}")),
-        AgentEvent::FileChange { path, .. } => Some(format!("changed {path}")),
-        AgentEvent::Steer { text } => Some(format!("received a message: {text}")),
-        AgentEvent::Permission { tool, granted: false, reason } => {
-            Some(format!("was not allowed to use {tool}: {reason}"))
-        }
-        AgentEvent::ToolResult { .. }
-        | AgentEvent::Permission { .. }
-        | AgentEvent::Session { .. }
-        | AgentEvent::Usage(_)
-        | AgentEvent::RateLimit { .. }
-        | AgentEvent::Result { .. } => None,
     }
 }
 

@@ -506,10 +506,10 @@ fn a_cost_is_told_when_it_rises() {
     };
     play.update(cost(0.01)).update(cost(0.01)).update(cost(0.02)).says("ok").stops(3, "end_turn");
     insta::assert_snapshot!(play.seen(), @r#"
-    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.01,"cost_scope":"session"}
-    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.02,"cost_scope":"session"}
+    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.01,"cost_scope":"session","is_partial":true}
+    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.02,"cost_scope":"session","is_partial":true}
     {"event":"text","text":"ok"}
-    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.02,"cost_scope":"session"}
+    {"event":"usage","tokens":{"input":120,"output":0,"cached":0},"tokens_scope":"run","cost_usd":0.02,"cost_scope":"session","is_partial":true}
     {"event":"result","ok":true,"text":"ok"}
     > Close
     "#);

@@ -239,7 +239,7 @@ impl<'a> ConfigSection<'a> {
         let url = self.filled(key)?;
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         if !rest.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace)) {
-            self.fault_of(key, format!("is `{url}`; write `https://…`"));
+            self.fault_of(key, format!("is `{}`; write `https://…`", without_path(&url)));
         }
         Some(url)
     }
@@ -429,6 +429,17 @@ impl<'a> ConfigSection<'a> {
             }
         }
         Some(pairs)
+    }
+}
+
+/// The address up to its host. The rest, and what is before an `@`, may be a secret.
+fn without_path(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let more = if end < url.len() { "/…" } else { "" };
+    match url[start..end].rsplit_once('@') {
+        Some((_, host)) => format!("{}…@{host}{more}", &url[..start]),
+        None => format!("{}{more}", &url[..end]),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Stories of runs towards a goal in which a person continues a step.
 
+use crate::decide::MoneyGone;
 use crate::decide::refusal::{Hindrance, refusal};
 use crate::decide::tests::{RuleStory, bringing, words};
-use crate::event::{Facts, Failure, Halt, HaltWhy, Outcome, TaskEnd};
+use crate::event::{Facts, Failure, Halt, HaltWhy, HoldWhy, Outcome, TaskEnd};
 use crate::id::{Micros, TaskId, Time};
 use crate::input::{Ask, AttemptWord, Input};
 use crate::limit::Limits;
@@ -201,7 +202,12 @@ fn neither_money_nor_rounds_are_given_twice() {
     let limits = story.state.run.limits.clone();
     let poor = Limits { usd_per_task_max: Some(Micros(9)), ..limits.clone() };
     story.ask(Ask::Limit(Box::new(poor)));
-    let money = Hindrance::Money { spent: Micros(9), max: Micros(9) };
+    let money = Hindrance::Money(MoneyGone {
+        told: Micros(9),
+        estimated: Micros(0),
+        max: Micros(9),
+        is_of_task: true,
+    });
     assert_eq!(hindrance(&story, "one"), Some(money));
     assert!(!story.continues("one", "x"));
     let old = Limits { rounds_lifetime_max: 1, ..limits };
@@ -247,4 +253,108 @@ fn a_halt_ends_the_turn_and_its_precedence() {
     story.end("one", Step::Merge, Outcome::Passed, Facts::default());
     assert_eq!(story.board(), "run at tasks · one closed · two runs step");
     assert!(story.halt().is_none());
+}
+
+/// A run that is done, with a person's turn on its only step under way.
+fn continued_when_done(limits: impl Fn(&mut Limits)) -> RuleStory {
+    let mut story = RuleStory::new(&[], 3);
+    story.makes(&[("one", &[])]);
+    let facts = Facts {
+        tree: Some("t1".into()),
+        commit: Some("c1".into()),
+        answer: Some("first".into()),
+        ..Facts::default()
+    };
+    story.end("one", Step::WorkflowStep, Outcome::Passed, facts);
+    story.end("one", Step::Merge, Outcome::Passed, Facts::default());
+    story.says(true);
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
+    let mut changed = story.state.run.limits.clone();
+    limits(&mut changed);
+    story.ask(Ask::Limit(Box::new(changed)));
+    assert!(story.continues("one", "otherwise"));
+    story
+}
+
+/// The step is done with what it had before, and the failure of the turn is told.
+fn stands(story: &RuleStory, why: &str) {
+    let one = story.task("one");
+    assert!(one.is_closed(), "{}", story.board());
+    assert_eq!((one.tree.as_deref(), one.commit.as_deref()), (Some("t1"), Some("c1")));
+    let result = one.last(Step::WorkflowStep).unwrap();
+    assert_eq!(result.facts.answer.as_deref(), Some("first"));
+    let told = one.talk.failed_turn.as_deref().unwrap();
+    assert!(told.contains(why) && told.ends_with("its earlier result stands"), "{told}");
+    assert!(one.notes.iter().any(|note| note == told));
+    assert!(one.talk.stands.is_none());
+}
+
+fn second() -> Facts {
+    Facts { tree: Some("t2".into()), commit: Some("c2".into()), ..Facts::default() }
+}
+
+#[test]
+fn a_turn_whose_repair_fails_takes_nothing_from_what_was_merged() {
+    let mut story = continued_when_done(|limits| limits.retries_max = 1);
+    story.end("one", Step::WorkflowStep, Outcome::Passed, second());
+    story.end("one", Step::Merge, Outcome::Failed { why: "conflict".into() }, Facts::default());
+    while story.state.task(TaskId(1)).step() == Some(Step::Fix) {
+        story.end("one", Step::Fix, Outcome::Broke { why: "gave up".into() }, Facts::default());
+    }
+    stands(&story, "gave up");
+    assert_eq!(story.halt(), Some(&HaltWhy::Continued));
+    story.ask(Ask::Resume);
+    story.says(true);
+    assert_eq!(story.state.end(), Some(&TaskEnd::Closed));
+}
+
+#[test]
+fn a_turn_that_ends_by_a_limit_of_money_takes_nothing_from_what_was_merged() {
+    let bill = |story: &mut RuleStory, usd| {
+        let (id, _) = story.live("one");
+        let bill = crate::event::Bill { usd: Micros(usd), ..Default::default() };
+        story.hear(Input::Heard { id, task: TaskId(1), word: AttemptWord::Bill(bill) });
+    };
+    let mut of_run = continued_when_done(|limits| limits.usd_max = Some(Micros(9)));
+    bill(&mut of_run, 9);
+    stands(&of_run, "limit");
+    assert!(matches!(of_run.halt(), Some(HaltWhy::Money { .. })));
+    let mut of_task = continued_when_done(|limits| limits.usd_per_task_max = Some(Micros(9)));
+    bill(&mut of_task, 9);
+    stands(&of_task, "limit");
+    assert_eq!(of_task.halt(), Some(&HaltWhy::Continued));
+}
+
+#[test]
+fn a_turn_without_its_program_ends_when_the_run_rests_and_one_without_a_login_waits() {
+    let away = |why| Outcome::Away { why, text: "no".into(), until: None };
+    for (why, is_over) in [(HoldWhy::Program, true), (HoldWhy::Auth, false)] {
+        let mut story = continued_when_done(|_| {});
+        for _ in 0..2 {
+            story.end("one", Step::WorkflowStep, away(why), Facts::default());
+            story.now += 60_000;
+            story.hear(Input::Tick);
+        }
+        assert!(matches!(story.halt(), Some(HaltWhy::Away { .. })), "{:?}", story.halt());
+        if is_over {
+            stands(&story, "no");
+        } else {
+            assert_eq!(story.task("one").words.as_ref().unwrap().prompt, "otherwise");
+            story.ask(Ask::Resume);
+            story.end("one", Step::WorkflowStep, Outcome::Passed, second());
+            story.end("one", Step::Merge, Outcome::Passed, Facts::default());
+            assert_eq!(story.task("one").commit.as_deref(), Some("c2"));
+        }
+    }
+}
+
+#[test]
+fn a_turn_that_a_person_stopped_is_taken_up() {
+    let mut story = continued_when_done(|_| {});
+    story.ask(Ask::Halt { why: HaltWhy::Stop, now: true });
+    assert_eq!(story.board(), "run at tasks · one at step");
+    story.ask(Ask::Resume);
+    let failed = Outcome::Failed { why: "no".into() };
+    story.end("one", Step::WorkflowStep, failed, Facts::default());
+    stands(&story, "no");
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::decide::tests::{RuleStory, bringing, words};
 use crate::event::{Bill, Facts, HaltWhy, Outcome};
 use crate::flow::Flow;
+use crate::id::Micros;
 use crate::input::AttemptWord;
 use crate::pipeline::Switch;
 use crate::step::Step;

@@ -55,7 +55,7 @@ impl Refusal {
             Hindrance::Lifetime { .. } => {
                 "the merged work stays on its branch; start another run for the rest".to_owned()
             }
-            Hindrance::Money { .. } => {
+            Hindrance::Money(_) => {
                 "raise its limit in the same command with `--max-usd-per-task <USD>`".to_owned()
             }
             Hindrance::NotAStep | Hindrance::NeverBegun => {
@@ -138,9 +138,7 @@ impl fmt::Display for Refusal {
             Hindrance::Lifetime { rounds_max } => {
                 write!(f, "{object} has used all {rounds_max} iterations of its lifetime")
             }
-            Hindrance::Money { spent, max } => {
-                write!(f, "{object} has spent {spent} of its limit of {max}")
-            }
+            Hindrance::Money(gone) => write!(f, "{object} has spent {gone}"),
             Hindrance::NotAStep => write!(f, "{object} is not a step of a workflow"),
             Hindrance::NeverBegun => cannot(f, "it was never started"),
             Hindrance::AtWork => cannot(f, "it is being worked on"),

@@ -5,10 +5,10 @@ use crate::environment::{self, Variables};
 use crate::job::agent::{agent_of, find_program, mcp_servers};
 use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
+use crate::job::own_work::blocking;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
 use crate::job::workshop::For;
-use crate::job::workshop::blocking;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
@@ -16,7 +16,7 @@ use autopilot_agents::{
     LaunchRequest, LaunchSandbox, LaunchSchema, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
-use autopilot_host::exec::{Control, ProcessStdin};
+use autopilot_host::exec::{Control, LaunchStage, ProcessStdin, SpawnError};
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ impl Job {
         let mut variables = environment::for_agent(&self.context.variables, &agent, &config, &plan);
         let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
         self.add_identity(&mut variables, schema);
-        let home = self.home(&agent, &mut variables, session)?;
+        let home = self.home(&agent, &mut variables, session, question.access)?;
         let ready = Prepared { agent, config, plan, variables, exec, log, played };
         Ok((ready, home, conversation))
     }
@@ -156,7 +156,7 @@ impl Job {
             }
         };
         untaken.extend(home.put_back());
-        let mut ran = ran?;
+        let mut ran = ran.map_err(program_gone)?;
         ran.notes.extend(untaken);
         Ok(ran)
     }
@@ -216,7 +216,8 @@ impl Job {
             }
             ran.exit = played.exit;
         }
-        let ending = talk.finish(ran.exit);
+        let began = ready.exec.began();
+        let ending = talk.finish(ran.exit, |session| self.session_usage(home, session, &began));
         // The agent finished before it noticed the request to stop.
         if ending.outcome == AgentOutcome::Success && was_ended_in_time {
             ran.exit.timed_out = false;
@@ -265,5 +266,18 @@ impl Job {
                 found.ok_or_else(|| JobError::NoProgram { name: name.clone() })
             }
         }
+    }
+}
+
+/// The error of an agent that could not be started because its program, or the interpreter of that,
+/// is gone since it was found: the agent waits for it, and the task does not pay.
+fn program_gone(error: JobError) -> JobError {
+    match error {
+        JobError::Spawn(SpawnError::Start { program, failure })
+            if failure.stage == LaunchStage::Program && failure.errno == Some(libc::ENOENT) =>
+        {
+            JobError::NoProgram { name: program.to_string_lossy().into_owned() }
+        }
+        other => other,
     }
 }

@@ -81,9 +81,11 @@ pub(super) fn start(
     // SAFETY: this process has a single thread and its copy gets a copy of the stack.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     if pid < 0 {
-        let mut failure = failed(Errno::last());
-        failure.message = format!("the kernel refused the jail's namespaces: {}", failure.message);
-        return Err(failure);
+        // "No space left" means here that there may be no more namespaces; it says nothing of disks.
+        let errno = Some(Errno::last()).filter(|errno| *errno != Errno::ENOSPC);
+        let message = format!("the kernel refused the jail's namespaces: {}", Errno::last().desc());
+        let errno = errno.map(|errno| errno as i32);
+        return Err(LaunchFailure { stage: LaunchStage::Sandbox, message, errno });
     }
     if pid == 0 {
         drop(ours);
@@ -315,7 +317,7 @@ fn raise_loopback() -> io::Result<()> {
     // SAFETY: all zeros is a valid request.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (place, letter) in request.ifr_name.iter_mut().zip(b"lo") {
-        *place = letter.cast_signed();
+        *place = libc::c_char::try_from(*letter).unwrap_or_default();
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap_or(1);
     // SAFETY: the request outlives the call.

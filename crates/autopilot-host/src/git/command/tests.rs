@@ -51,6 +51,32 @@ fn a_git_nobody_wants_any_more_is_ended_with_its_children() {
 }
 
 #[test]
+fn a_git_is_ended_when_the_patience_of_its_caller_ends() {
+    use crate::patience::{self, CutShort};
+    for reason in [CutShort::Unwanted, CutShort::OutOfTime] {
+        let started = Instant::now();
+        let is_over = move || (started.elapsed() > Duration::from_millis(200)).then_some(reason);
+        let hang = || {
+            let git = GitCommand::bare_minimum("wait").config("alias.hang", "!sleep 30");
+            git.arg("hang").run().unwrap_err()
+        };
+        let first = patience::during(std::sync::Arc::new(is_over), hang);
+        assert!(started.elapsed() < Duration::from_secs(5));
+        let again = patience::during(std::sync::Arc::new(move || Some(reason)), hang);
+        for error in [first, again] {
+            match reason {
+                CutShort::Unwanted => {
+                    assert!(matches!(error, CommandError::Unwanted { .. }), "{error}");
+                }
+                CutShort::OutOfTime => {
+                    assert!(matches!(error, CommandError::TimedOut { .. }), "{error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_child_that_keeps_the_pipe_open_does_not_hold_us() {
     let started = Instant::now();
     let out = GitCommand::bare_minimum("leak")

@@ -3,6 +3,7 @@
 use super::super::gc;
 use super::super::past;
 use super::finding::DoctorFinding;
+use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{run_process, workspace};
 use autopilot_host::exec::Supervisor;
@@ -87,7 +88,7 @@ fn disk(path: &std::path::Path) -> DoctorFinding {
         }
     };
     let inodes = room.inodes_free.map(|free| format!(", {free} inodes")).unwrap_or_default();
-    let text = format!("{}{inodes} free at {}", gc::size(room.bytes_free), path.display());
+    let text = format!("{}{inodes} free at {}", size(room.bytes_free), path.display());
     let is_short =
         room.bytes_free < DISK_BYTES_MIN || room.inodes_free.is_some_and(|free| free < INODES_MIN);
     let short = format!("only {text}; free some, or see `autopilot gc --dry-run`");
@@ -104,7 +105,7 @@ fn descriptors() -> Option<DoctorFinding> {
 }
 
 fn memory(found: room::Memory) -> DoctorFinding {
-    let (free, all) = (gc::size(found.bytes_available), gc::size(found.bytes_total));
+    let (free, all) = (size(found.bytes_available), size(found.bytes_total));
     let text = format!("{free} of {all} available");
     let short = format!("only {text}; builds of agents may be killed");
     DoctorFinding::either("memory", found.bytes_available < MEMORY_BYTES_MIN, short, text)
@@ -115,7 +116,7 @@ pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
     if place.state.as_str().is_empty() || !place.state.is_dir() {
         return vec![DoctorFinding::ok("state", "none yet; the first run makes it")];
     }
-    let used = gc::size(gc::used(place));
+    let used = size(gc::used(place));
     let mut findings = vec![DoctorFinding::ok("state", format!("{} ({used})", place.state))];
     let journal = place.journal();
     if journal.exists() {

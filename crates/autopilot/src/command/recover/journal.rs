@@ -6,10 +6,17 @@ use crate::cli::Global;
 use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
 use autopilot_engine::place::StatePaths;
-use autopilot_journal::{Health, RunHealth, Salvage, check, salvage};
+use autopilot_engine::workspace;
+use autopilot_host::git::StateEnv;
+use autopilot_journal::{
+    Health, RunHealth, Salvage, SqliteJournal, StorageTrouble, check, log_mark, salvage,
+};
 use autopilot_view::count;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
+
+const NOTHING_LEFT: &str = "the history of the runs is lost; `autopilot recover` lists the branches and \
+the unfinished work that are left";
 
 /// Rebuilds the journal if it is damaged.
 pub fn recover(global: &Global, place: &StatePaths) -> Done {
@@ -29,16 +36,40 @@ pub fn recover(global: &Global, place: &StatePaths) -> Done {
         terminal::say(&format!("an interrupted recovery of `{path}` is now complete"));
         return done();
     }
+    workspace::refuse_lost(place, &StateEnv::from_process())?;
     let health = check(&path).map_err(unreadable)?;
     if health.is_sound() {
         return sound(global, &path, &health);
     }
     // An earlier recovery did not finish; the damaged file still has everything.
     remove_with_log(&rebuilt)?;
-    let saved = salvage(&path, &rebuilt).map_err(unreadable)?;
+    let saved = match salvage(&path, &rebuilt) {
+        Err(error) if error.trouble() == Some(StorageTrouble::Damaged) => {
+            return nothing_readable(global, &path, &rebuilt, &aside);
+        }
+        saved => saved.map_err(unreadable)?,
+    };
     put_in_place(&path, &rebuilt, &aside)?;
     tell(global, &path, &aside, &saved);
     done()
+}
+
+/// Puts an empty journal in the place of one of which nothing can be read.
+fn nothing_readable(
+    global: &Global,
+    path: &Utf8Path,
+    rebuilt: &Utf8Path,
+    aside: &Utf8Path,
+) -> Done {
+    drop(SqliteJournal::create(rebuilt).map_err(unreadable)?);
+    put_in_place(path, rebuilt, aside)?;
+    let told = json!({ "journal": path, "sound": false, "damaged": aside, "records_saved": 0 });
+    answer(global, told, |_| {
+        format!(
+            "nothing of `{path}` can be read; it is kept as `{aside}`, and an empty journal is in its \
+             place\n{NOTHING_LEFT}"
+        )
+    })
 }
 
 fn sound(global: &Global, path: &Utf8Path, health: &Health) -> Done {
@@ -61,6 +92,7 @@ fn put_in_place(
             rename(&from, &Utf8PathBuf::from(format!("{aside}{ending}")))?;
         }
     }
+    remove(&log_mark::path_of(path))?;
     remove(&Utf8PathBuf::from(format!("{path}-shm")))?;
     rename(rebuilt, path)
 }
@@ -117,7 +149,10 @@ fn tell(global: &Global, path: &Utf8Path, aside: &Utf8Path, saved: &Salvage) {
         terminal::say(&format!("commits that had not reached the file are lost: {lost}"));
     }
     terminal::say(&format!("the damaged file is kept as `{aside}`"));
-    terminal::say("`autopilot resume` continues from what was saved");
+    terminal::say(match saved.records_saved {
+        0 => NOTHING_LEFT,
+        _ => "`autopilot resume` continues from what was saved",
+    });
 }
 
 fn run(run: &RunHealth) -> Value {

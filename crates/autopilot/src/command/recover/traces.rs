@@ -5,9 +5,10 @@ use super::super::{Done, done};
 use crate::cli::Global;
 use crate::exit::CommandFailure;
 use crate::terminal;
+use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_host::checkout;
-use autopilot_host::git::{GitCommand, GitError};
+use autopilot_host::git::{GitCommand, GitError, StateEnv};
 use serde_json::{Value, json};
 
 /// The separator of fields, which no ref or trailer contains.
@@ -31,10 +32,16 @@ pub fn tell(global: &Global, place: &StatePaths) -> Done {
         terminal::json(&Value::Array(traces.iter().map(object).collect()));
         return done();
     }
-    let was = if place.state.as_str().is_empty() {
-        "this repository has no state directory".to_owned()
-    } else {
-        format!("the state directory `{}` has no hub", place.state)
+    let was = match LostState::of(place, &StateEnv::from_process()) {
+        Some(lost @ LostState::Id { .. }) => {
+            terminal::say(&format!("{lost}; {}\n", lost.remedy()));
+            "until then this repository has no state directory".to_owned()
+        }
+        Some(lost) => lost.to_string(),
+        None if place.state.as_str().is_empty() => {
+            "this repository has no state directory".to_owned()
+        }
+        None => format!("the state directory `{}` has no hub", place.state),
     };
     if traces.is_empty() {
         terminal::say(&format!(

@@ -6,11 +6,12 @@ use super::super::work::{self, adopt, machine};
 use super::step::{self, ContinueRequest};
 use crate::cli::{Global, Resume};
 use crate::exit::{CommandFailure, ExitKind};
-use crate::terminal::{self, lines};
-use autopilot_agents::{Access, AgentOutcome};
+use crate::terminal;
+use autopilot_agents::{Access, AgentOutcome, telling};
 use autopilot_core::config::{Config, Role};
-use autopilot_core::decide::{MoneyGone, SessionHindrance};
+use autopilot_core::decide::SessionHindrance;
 use autopilot_core::event::Bill;
+use autopilot_core::id::Micros;
 use autopilot_core::wanted::Want;
 use autopilot_engine::cause::chain;
 use autopilot_engine::feed::Sight;
@@ -192,7 +193,7 @@ fn show(global: &Global, name: &str, sight: &Sight) {
             }
         }
         Sight::Agent(event) if !global.quiet => {
-            if let Some(text) = lines::in_words(event) {
+            if let Some(text) = telling::told(event) {
                 terminal::note(&format!("{name} | {text}"));
             }
         }
@@ -242,14 +243,12 @@ fn account(global: &Global, session: &Session, ended: TurnEnded) -> super::super
 fn failure(stopped: Stopped) -> CommandFailure {
     let message = match stopped {
         Stopped::ByPerson => "stopped".to_owned(),
-        Stopped::ByMoney(MoneyGone { spent, max, is_of_task }) => {
-            let (whose, option) = match is_of_task {
+        Stopped::ByMoney(gone) => {
+            let (whose, option) = match gone.is_of_task {
                 true => ("the task", "--max-usd-per-task"),
                 false => ("the run", "--max-usd"),
             };
-            format!(
-                "{whose} has spent {spent} of its limit of {max}; `{option}` raises it for this turn"
-            )
+            format!("{whose} has spent {gone}; `{option}` raises it for this turn")
         }
     };
     CommandFailure::new(ExitKind::Paused, message)
@@ -322,10 +321,14 @@ fn object(session: &Session, done: &Furthered, bill: Bill, stopped: Option<Stopp
 
 /// The dollars of a bill, if they are known.
 pub fn known_cost(bill: Bill) -> Option<f64> {
-    (bill != Bill::default() && !bill.unpriced).then(|| bill.usd.usd())
+    (bill != Bill::default() && bill.is_complete()).then(|| bill.usd.usd())
 }
 
 /// The dollars of a bill as text.
 pub fn cost(bill: Bill) -> String {
-    known_cost(bill).map_or("unknown".to_owned(), |usd| format!("${usd:.4}"))
+    match (known_cost(bill), bill.estimated) {
+        (Some(usd), _) => format!("${usd:.4}"),
+        (None, Micros(0)) => "unknown".to_owned(),
+        (None, _) => autopilot_view::money::cost(bill),
+    }
 }

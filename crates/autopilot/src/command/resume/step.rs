@@ -86,7 +86,7 @@ fn taken_up(state: &State, limits: &LimitChange) -> Result<State, CommandFailure
 
 /// The failure for a refusal. A spent limit pauses the run and is no failure of the step.
 fn refused(refusal: Refusal) -> CommandFailure {
-    let is_money = matches!(refusal.why, Hindrance::Money { .. });
+    let is_money = matches!(refusal.why, Hindrance::Money(_));
     let mut failure = CommandFailure::from(refusal);
     if is_money {
         failure.kind = ExitKind::Paused;

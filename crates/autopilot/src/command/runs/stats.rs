@@ -6,7 +6,9 @@ use crate::cli::Global;
 use crate::terminal;
 use autopilot_core::id::{Micros, Time};
 use autopilot_engine::query::RunArchive;
-use autopilot_engine::query::stats::{self as query, Figures, RECORDS_MAX, RunStats};
+use autopilot_engine::query::stats::{
+    self as query, Figures, RECORDS_MAX, RunStats, SparedAttempts,
+};
 use autopilot_view as view;
 use std::collections::BTreeMap;
 
@@ -33,7 +35,7 @@ fn text(stats: &RunStats) -> String {
     text.push_str(&format!("{}: {}\n", view::count(tasks, "task"), counted(&stats.tasks)));
     text.push_str(&format!(
         "{} in all, {}, {}, {} continued, {} waited for quota\n\n",
-        stats.cost,
+        view::money::cost_and_reserved(stats.cost, stats.reserved),
         view::count(stats.broken, "broken attempt"),
         view::count(stats.lost, "interruption"),
         view::count(stats.continued, "session"),
@@ -58,6 +60,16 @@ fn text(stats: &RunStats) -> String {
     });
     text.push('\n');
     text.push_str(&terminal::table(&["step", "attempts", "time", "share"], steps));
+    let savings = [
+        ("loop.review_on_red: false", stats.savings.reviews),
+        ("uat.generate: auto", stats.savings.cases),
+    ];
+    for (setting, SparedAttempts { attempts, cost }) in savings {
+        if attempts > 0 {
+            let attempts = view::count(attempts, "attempt");
+            text.push_str(&format!("\n`{setting}` would have saved {attempts}, {cost}\n"));
+        }
+    }
     if let Some(remark) = remark(stats) {
         text.push_str(&format!("\n{remark}\n"));
     }

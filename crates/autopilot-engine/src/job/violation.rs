@@ -1,0 +1,60 @@
+//! What a builder is told of files that must not be in its change.
+
+use autopilot_core::number::size;
+use autopilot_host::git::{Oversize, Violation};
+use std::path::{Path, PathBuf};
+
+/// A sentence about a file that must not be in a change, and what to do about it.
+pub(super) fn violation(violation: &Violation) -> String {
+    match violation {
+        Violation::NestedRepository { path } => {
+            let path = String::from_utf8_lossy(path);
+            format!("there is a git repository inside the worktree at {path}; remove it")
+        }
+        Violation::Unreadable { reason } => {
+            format!("a file can't be read: {reason}; make it readable or remove it")
+        }
+        Violation::CommitsNotTaken { reason } => {
+            format!("commits in the worktree are broken: {reason}; do not commit yourself")
+        }
+        Violation::GitDirectoryGone => {
+            "the worktree's .git was removed or replaced; leave it alone".to_owned()
+        }
+        Violation::Oversize { what, kept } => oversize(what, kept),
+        Violation::OutOfTime { kept } => format!(
+            "the files of the worktree could not be read in the time there was; the worktree is kept \
+             at {}, and nothing of it is in the change: copy from there what is needed, and leave \
+             fewer and smaller files",
+            kept.display()
+        ),
+        Violation::TooManyRefs => "the worktree has too many refs; do not create any".to_owned(),
+    }
+}
+
+/// A sentence about files that are more than is taken, with the largest of them.
+fn oversize(what: &Oversize, kept: &Path) -> String {
+    let (caps, kept) = (what.caps, kept.display());
+    let named = |found: &[(PathBuf, u64)], unit: fn(u64) -> String| {
+        let named = found.iter().map(|(path, n)| format!("{} ({})", path.display(), unit(*n)));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    if what.is_whole() {
+        return format!(
+            "the worktree has {} new and changed files, more than the {} that are taken \
+             (worktrees.files_max); most are in {}. The worktree is kept at {kept}, and nothing of \
+             it is in the change: copy from there what is needed, and remove or ignore \
+             (.gitignore) the rest",
+            what.files,
+            caps.files_max,
+            named(&what.fullest, |files| format!("{files} files")),
+        );
+    }
+    format!(
+        "new and changed files have {} together, more than the {} that are taken \
+         (worktrees.bytes_max); the largest: {}. They were moved to {kept} and are not in the \
+         change: do not create such files, or ignore them (.gitignore)",
+        size(what.bytes),
+        size(caps.bytes_max),
+        named(&what.largest, size),
+    )
+}

@@ -1,0 +1,83 @@
+//! Opens the hub for a run: saves what a dead process left, puts branches back, and brings objects
+//! back that are missing.
+
+use super::branch::RunBranch;
+use super::choice::ChosenRun;
+use crate::again::again;
+use crate::job::Workshop;
+use crate::place::StatePaths;
+use crate::workspace::WorkspaceError;
+use autopilot_core::number::count;
+use autopilot_core::state::State;
+use autopilot_host::git::{GitError, Hub, ObjectMend, Oid, UserRepo};
+use camino::Utf8PathBuf;
+
+/// The most refs that a message names.
+const REFS_NAMED_MAX: usize = 5;
+
+/// Opens the hub. A git that is hindered is asked again; a hub that lacks objects is mended from the
+/// user's repository.
+pub(super) fn open(
+    place: &StatePaths,
+    repo: UserRepo,
+    chosen: &ChosenRun,
+    notice: &mut dyn FnMut(&str),
+) -> Result<(Workshop, RunBranch), WorkspaceError> {
+    let hub = again(|| Hub::open(place.state.as_std_path(), &repo))?;
+    let workshop = Workshop::new(repo, hub, &chosen.config.worktrees);
+    let branch = RunBranch::of(&workshop);
+    let first = prepare(&workshop, &branch, &chosen.state);
+    let notices = match first {
+        Ok(notices) => notices,
+        Err(error) => {
+            let mend = again(|| workshop.hub.mend_objects(&workshop.repo))?;
+            if mend.is_nothing() {
+                return Err(error.into());
+            }
+            notice(&mended(&mend));
+            prepare(&workshop, &branch, &chosen.state).map_err(|error| match mend.lost.len() {
+                0 => error.into(),
+                lost => WorkspaceError::HubDamaged { path: hub_path(place), lost },
+            })?
+        }
+    };
+    notices.iter().for_each(|text| notice(text));
+    Ok((workshop, branch))
+}
+
+fn prepare(
+    workshop: &Workshop,
+    branch: &RunBranch,
+    state: &State,
+) -> Result<Vec<String>, GitError> {
+    let commits = [Some(state.run.base.as_str()), state.run.tip.as_deref()];
+    let commits = commits.into_iter().flatten().filter(|commit| !commit.is_empty());
+    let commits: Vec<Oid> = commits.map(Oid::parse).collect::<Result<_, _>>()?;
+    if !commits.is_empty() {
+        again(|| workshop.hub.check_files_of(&commits))?;
+    }
+    let saved = again(|| workshop.rescue_all())?;
+    let kept = |saved| format!("unfinished work of an earlier process is kept at {saved}");
+    let mut notices: Vec<String> = saved.into_iter().map(kept).collect();
+    notices.extend(branch.restore(state)?);
+    Ok(notices)
+}
+
+fn mended(mend: &ObjectMend) -> String {
+    let lacked = count(mend.restored + mend.lost.len(), "object");
+    let mut text = format!(
+        "Autopilot's own repository lacked {lacked}; {} came back from your repository",
+        mend.restored
+    );
+    if !mend.refs.is_empty() {
+        let named: Vec<&str> = mend.refs.iter().take(REFS_NAMED_MAX).map(String::as_str).collect();
+        let more = mend.refs.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text.push_str(&format!(", and the work at {}{more} is lost", named.join(", ")));
+    }
+    text
+}
+
+fn hub_path(place: &StatePaths) -> Utf8PathBuf {
+    place.state.join("hub.git")
+}
