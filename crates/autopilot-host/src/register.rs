@@ -153,6 +153,6 @@ mod tests {
     #[test]
     fn marks_differ_and_are_no_number_that_somebody_sets() {
         let (one, other) = (new_mark(), new_mark());
-        assert!(one != other && one >= MARK_BIT && one < MARK_BIT << 1);
+        assert!(one != other && (MARK_BIT..MARK_BIT << 1).contains(&one));
     }
 }
