@@ -1,5 +1,9 @@
 //! The environment variables of agents and commands: those they need, and no secrets of others.
 
+mod gate;
+
+pub use gate::{GateRoom, kept_from_gates, of_gate, user_home};
+
 use autopilot_agents::{Agent, LaunchPlan};
 use autopilot_core::config::{API_KEY_ENV, AgentConfig, Config, McpServer};
 use std::collections::BTreeMap;

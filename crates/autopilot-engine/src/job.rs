@@ -27,6 +27,7 @@ mod process;
 mod pull_request;
 mod push;
 mod review;
+mod room;
 mod skill;
 mod start_gate;
 mod talk;
@@ -277,7 +278,7 @@ impl Job {
 
     /// Removes temporary files, as far as there is time: the next boot removes the rest.
     fn remove_leftovers(&self) {
-        for path in [self.scratch(), self.gate_caches()] {
+        for path in [self.scratch(), self.gate_root()] {
             let _next_boot = own_work::saving(|| {
                 let removed = autopilot_host::dir::remove(path.as_std_path());
                 removed.map_err(JobError::directory("remove", &path))

@@ -65,6 +65,11 @@ impl KnownSecrets {
             let bytes = file::read_capped(place.root.join(path).as_std_path(), COPIED_BYTES_MAX);
             known.add_of_file(path, &String::from_utf8_lossy(&bytes.unwrap_or_default()));
         }
+        let user = environment::user_home(variables).unwrap_or_default();
+        for name in config.gates.home.iter().filter(|_| user.is_absolute()) {
+            let bytes = file::read_capped(user.join(name).as_std_path(), COPIED_BYTES_MAX);
+            known.add_of_settings(name, &String::from_utf8_lossy(&bytes.unwrap_or_default()));
+        }
         known
     }
 
@@ -155,6 +160,32 @@ impl KnownSecrets {
                 members.values().for_each(|member| self.add_of_login(name, member));
             }
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Adds the secrets of a settings file of the user's home, such as `.npmrc`, `.netrc`,
+    /// `.yarnrc.yml` or a TOML or JSON file: passwords in addresses, and what stands beside a name
+    /// that is one of a secret. Other values are settings, the user's address in every commit among
+    /// them.
+    fn add_of_settings(&mut self, path: &str, text: &str) {
+        const SEPARATORS: [char; 7] = [' ', '\t', '"', '\'', ',', '=', ';'];
+        for line in text.lines() {
+            let words: Vec<&str> =
+                line.split(SEPARATORS).filter(|word| !["", ":"].contains(word)).collect();
+            words.iter().for_each(|word| self.add_of_url(path, word));
+            // `_authToken=x` in `.npmrc`, `password x` in `.netrc`, `npmAuthToken: x` in YAML.
+            for pair in words.windows(2) {
+                let name = pair[0].trim_end_matches(':').rsplit(['/', ':']).next().unwrap_or("");
+                let is_path = pair[1].starts_with(['/', '.', '~']);
+                let is_public = name.eq_ignore_ascii_case("signingkey");
+                if redact::is_secret_name(name)
+                    && pair[1].len() >= redact::SECRET_BYTES_MIN
+                    && !is_path
+                    && !is_public
+                {
+                    self.add(&format!("{name} in {path}"), pair[1]);
+                }
+            }
         }
     }
 
@@ -271,5 +302,29 @@ mod tests {
         let found = known("notify: { command: 'sh notify.sh' }\n", &variables);
         assert!(found.contains(&("PLAIN_CHANNEL".into(), "c4nn3lWithoutAName99".into())));
         assert!(!found.iter().any(|(name, _)| name == "LANG"), "{found:?}");
+    }
+
+    #[test]
+    fn secrets_of_the_files_that_gates_get_are_found_in_their_own_forms() {
+        let of_settings = |text: &str| {
+            let mut known = KnownSecrets::default();
+            known.add_of_settings(".npmrc", text);
+            known.0.into_iter().map(|secret| secret.value).collect::<Vec<_>>()
+        };
+        let files = [
+            ("//registry.example/:_authToken=npm_0123456789\nsave-exact=true\n", "npm_0123456789"),
+            ("npmAuthToken: yarn-secret-1\nnodeLinker: node-modules\n", "yarn-secret-1"),
+            ("machine h login me password hunter22\n", "hunter22"),
+            ("[registries.x]\ntoken = \"Bearer-1234567\"\n", "Bearer-1234567"),
+            ("{ \"auths\": { \"h\": { \"auth\": \"dTpwYXNzd29yZA\" } } }", "dTpwYXNzd29yZA"),
+            ("[url \"https://me:ghp_aaaa1111@h/\"]\n  insteadOf = https://h/\n", "ghp_aaaa1111"),
+        ];
+        for (text, secret) in files {
+            assert!(of_settings(text).iter().any(|found| found == secret), "{text}");
+        }
+        let plain = "[user]\n  name = Ada Lovelace\n  email = 12345+ada-lovelace@users.example.com\n\
+            signingkey = 0123456789ABCDEF\n[core]\n  sshCommand = ssh -i ~/.ssh/id_ed25519\n\
+            registry=https://registry.example/npm/abcdef0123456789/\n";
+        assert_eq!(of_settings(plain), [""; 0]);
     }
 }

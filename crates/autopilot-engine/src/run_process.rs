@@ -15,6 +15,7 @@ use branch::RunBranch;
 pub(crate) use choice::pinned;
 pub use choice::{nothing_to_resume, pinned_config};
 pub(crate) use ground::JobGround;
+pub use room::own_processes;
 pub(crate) use room::{make_room, remove_homes, sweep_leftovers};
 
 use crate::arrears;

@@ -32,10 +32,10 @@ pub const SESSION_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// A directory or a link of the home could not be made.
-    #[error("cannot create `{path}` for an agent")]
+    #[error("cannot create `{path}` for an agent or a command")]
     Make { path: PathBuf, source: io::Error },
     /// A file of the home, or the note about its logins, could not be written.
-    #[error("cannot write `{path}` for an agent")]
+    #[error("cannot write `{path}` for an agent or a command")]
     Write { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 

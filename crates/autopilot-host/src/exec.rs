@@ -8,7 +8,7 @@
 pub mod adopted;
 mod attend;
 mod child;
-mod limit;
+pub(crate) mod limit;
 mod supervisor;
 mod tree;
 mod wire;
@@ -30,8 +30,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::output::{self, Progress};
 use crate::redact::Redactor;
+use crate::register::{self, ProcessRegister};
 use crate::sandbox;
-use attend::{Attendant, ProcessControl};
+use attend::{Attendant, ProcessControl, StartFault};
 pub use child::{Child, ChildWord, Exit};
 pub use supervisor::main;
 pub(crate) use supervisor::probe_namespaces;
@@ -74,6 +75,8 @@ pub struct Launch {
     pub redactor: Arc<Redactor>,
     /// The program that supervises this one.
     pub supervisor: Supervisor,
+    /// Where the process tree is entered before the program may run.
+    pub register: Option<ProcessRegister>,
 }
 
 impl Launch {
@@ -92,6 +95,7 @@ impl Launch {
             output: output::OutputSettings::default(),
             redactor: Arc::new(Redactor::none()),
             supervisor: Supervisor::default(),
+            register: None,
         }
     }
 }
@@ -136,6 +140,9 @@ pub enum SpawnError {
     /// The supervisor could not start the program.
     #[error("cannot start `{}`: {}", program.display(), failure.message)]
     Start { program: OsString, failure: LaunchFailure },
+    /// The process tree could not be registered, so the program was not let run.
+    #[error("cannot register the processes of `{}` in `{register}`", program.display())]
+    Register { program: OsString, register: PathBuf, source: io::Error },
     /// The supervisor ended without a report.
     #[error("the supervisor of `{}` exited before starting it", program.display())]
     Died { program: OsString },
@@ -187,15 +194,11 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
         tokio::net::UnixStream::from_std(ours).map_err(prepare("open the control socket"))?;
     let (wish, wishes) = watch::channel(ProcessControl::Run);
     let (notices, heard) = mpsc::channel(attend::NOTICES_MAX);
-    let mut attendant = Attendant::new(stream, supervisor, wishes, notices, gone_writer.into());
+    let register = launch.register.clone();
+    let mut attendant =
+        Attendant::new(stream, supervisor, wishes, notices, gone_writer.into(), register);
     let agent = match tokio::time::timeout(START_TIME_MAX, attendant.started()).await {
-        Ok(answer) => answer.map_err(|failure| {
-            let program = launch.program.clone();
-            match failure {
-                Some(failure) => SpawnError::Start { program, failure },
-                None => SpawnError::Died { program },
-            }
-        })?,
+        Ok(answer) => answer.map_err(|fault| not_started(&launch, fault))?,
         Err(_) => {
             attendant.abandon().await;
             return Err(SpawnError::Deaf { program: launch.program });
@@ -233,6 +236,18 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
     let parts =
         child::ChildParts { agent, supervisor, lines, heard, captured, ending, progress, input };
     Ok((control.clone(), Child::new(parts, control)))
+}
+
+fn not_started(launch: &Launch, fault: StartFault) -> SpawnError {
+    let program = launch.program.clone();
+    match fault {
+        StartFault::Failed(failure) => SpawnError::Start { program, failure },
+        StartFault::Died => SpawnError::Died { program },
+        StartFault::Register(source) => {
+            let register = launch.register.as_ref().map(|register| register.dir().to_owned());
+            SpawnError::Register { program, register: register.unwrap_or_default(), source }
+        }
+    }
 }
 
 /// Writes the prompt and closes the pipe, at the latest when every reader is gone.
@@ -288,6 +303,7 @@ fn order(launch: &Launch) -> io::Result<OwnedFd> {
         sandbox: launch.sandbox.clone(),
         grace_ms: millis(launch.grace),
         drain_ms: millis(launch.drain),
+        mark: register::new_mark(),
     };
     let memory = memfd_create(c"launch", MFdFlags::MFD_CLOEXEC)?;
     let mut file = std::fs::File::from(memory);

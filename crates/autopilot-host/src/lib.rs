@@ -24,6 +24,7 @@ mod pause;
 pub mod port;
 pub mod proc;
 pub mod redact;
+pub mod register;
 pub mod room;
 pub mod sandbox;
 pub mod secret;

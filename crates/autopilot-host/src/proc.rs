@@ -128,11 +128,34 @@ fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) -> io::Result<bool> {
     }
 }
 
-/// Returns whether the environment the process was started with holds exactly `marker`
+/// Returns whether the environment the process was started with holds exactly `entry`
 /// (`NAME=value`).
-pub fn has_marker(pid: i32, marker: &[u8]) -> bool {
+pub fn has_entry(pid: i32, entry: &str) -> bool {
+    let is_it = |found: &[u8]| found == entry.as_bytes();
     fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == marker))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(is_it))
+}
+
+/// Returns the name of the program that the process runs, cut to 15 bytes by the kernel.
+pub fn name(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
+/// Returns the name of the process table that numbers belong to: of this boot, and of this PID
+/// namespace.
+pub fn table_name() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
+}
+
+/// Returns the mark that the process was started with or inherited, see
+/// [`crate::register::new_mark`].
+pub fn mark(pid: i32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    // The hard limit: an unprivileged process can't raise it again.
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
@@ -193,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_matched_whole() {
+    fn an_environment_entry_is_matched_whole() {
         let mut child = Command::new("sleep").arg("100").env("MARK", "run-1").spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         // The environment is the old one until the exec is over.
@@ -204,9 +227,9 @@ mod tests {
         while fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
             std::thread::yield_now();
         }
-        assert!(has_marker(pid, b"MARK=run-1"));
-        assert!(!has_marker(pid, b"MARK=run-"));
-        assert!(!has_marker(pid, b"MARK=run-11"));
+        assert!(has_entry(pid, "MARK=run-1"));
+        assert!(!has_entry(pid, "MARK=run-"));
+        assert!(!has_entry(pid, "MARK=run-11"));
         child.kill().unwrap();
         child.wait().unwrap();
     }

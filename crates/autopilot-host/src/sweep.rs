@@ -1,13 +1,15 @@
 //! The sweep at startup: it ends the processes that an earlier controller left behind, and nobody
 //! else's.
 //!
-//! A process is ours by the exact environment entry it was started with.
+//! [`OwnProcesses`] is the one place that says which processes are ours.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::exec::kill_round;
 use crate::proc::{self, Process, ProcessIdentity};
+use crate::register::RegisteredTree;
 
 /// How long killed processes may take to disappear.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(10);
@@ -23,14 +25,76 @@ pub struct Swept {
     pub left: BTreeSet<ProcessIdentity>,
 }
 
-/// Kills the processes that were started with one of these environment entries (`NAME=value`), with
-/// all descendants, until two passes find nothing.
-pub fn sweep(markers: &[String]) -> Swept {
+/// The rule by which a process is one of ours, while no controller is at work.
+#[derive(Debug, Clone, Default)]
+pub struct OwnProcesses {
+    /// The registered trees. A process is ours by its number and start time, by the mark that it
+    /// inherited, or by a session that is led by a registered program.
+    pub trees: Vec<RegisteredTree>,
+    /// Our own repository: a git process that outlived its controller would write beside ours, and
+    /// nobody else works in it.
+    pub git_dir: Option<PathBuf>,
+    /// The environment entry (`NAME=value`) of programs that a version without a register started.
+    pub entry: Option<String>,
+}
+
+impl OwnProcesses {
+    /// Returns our processes with all their descendants, but not this process and those it
+    /// descends from: an agent may well have started autopilot itself.
+    pub fn find(&self) -> Vec<Process> {
+        let table = proc::all();
+        let spared = spared(&table);
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let candidates = table.iter().filter(|process| !process.is_zombie());
+        let is_root =
+            |process: &&Process| !spared.contains(&process.id.pid) && self.is_ours(&table, process);
+        for root in candidates.filter(is_root) {
+            let tree = proc::below(&table, root.id.pid);
+            for process in std::iter::once(*root).chain(tree) {
+                let is_live = !process.is_zombie() && !spared.contains(&process.id.pid);
+                if is_live && seen.insert(process.id) {
+                    found.push(process);
+                }
+            }
+        }
+        found
+    }
+
+    fn is_ours(&self, table: &[Process], process: &Process) -> bool {
+        let mark = proc::mark(process.id.pid);
+        self.trees.iter().any(|tree| belongs(tree, table, process, mark))
+            || self.is_our_git(process.id.pid)
+            || self.entry.as_ref().is_some_and(|entry| proc::has_entry(process.id.pid, entry))
+    }
+
+    fn is_our_git(&self, pid: i32) -> bool {
+        // A shell in which a person looks at the repository is not git.
+        let has_dir = |dir: &PathBuf| proc::has_entry(pid, &format!("GIT_DIR={}", dir.display()));
+        self.git_dir.as_ref().is_some_and(has_dir)
+            && proc::name(pid).is_some_and(|name| name.starts_with("git"))
+    }
+}
+
+fn belongs(tree: &RegisteredTree, table: &[Process], process: &Process, mark: Option<u64>) -> bool {
+    if process.id == tree.supervisor || process.id == tree.program {
+        return true;
+    }
+    if mark.is_some() && mark == tree.mark {
+        return true;
+    }
+    // The number of a session whose leader is gone may have been given to somebody else's.
+    let is_led = || table.iter().any(|leader| leader.id == tree.program);
+    process.session == tree.program.pid && is_led()
+}
+
+/// Kills our processes until two passes find none.
+pub fn sweep(ours: &OwnProcesses) -> Swept {
     let started = Instant::now();
     let mut swept = Swept::default();
     let mut empty_passes = 0;
     while empty_passes < 2 {
-        let found = find(markers);
+        let found = ours.find();
         if found.is_empty() {
             empty_passes += 1;
         } else if started.elapsed() > SWEEP_TIME_MAX {
@@ -39,36 +103,14 @@ pub fn sweep(markers: &[String]) -> Swept {
             break;
         } else {
             empty_passes = 0;
-            swept.killed.extend(kill_round(|| find(markers)));
+            swept.killed.extend(kill_round(|| ours.find()));
         }
         std::thread::sleep(PAUSE);
     }
     swept
 }
 
-fn find(markers: &[String]) -> Vec<Process> {
-    let table = proc::all();
-    let spared = spared(&table);
-    let is_ours = |process: &Process| {
-        markers.iter().any(|marker| proc::has_marker(process.id.pid, marker.as_bytes()))
-    };
-    let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
-    let candidates = table.iter().filter(|process| !process.is_zombie());
-    for root in candidates.filter(|process| !spared.contains(&process.id.pid) && is_ours(process)) {
-        let tree = proc::below(&table, root.id.pid);
-        for process in std::iter::once(*root).chain(tree) {
-            if !process.is_zombie() && !spared.contains(&process.id.pid) && seen.insert(process.id)
-            {
-                found.push(process);
-            }
-        }
-    }
-    found
-}
-
-/// Returns this process and those it descends from, which are never killed: an agent may well have
-/// started autopilot itself.
+/// Returns this process and those it descends from.
 fn spared(table: &[Process]) -> BTreeSet<i32> {
     let mut spared = BTreeSet::from([1]);
     let mut pid = nix::unistd::getpid().as_raw();
@@ -85,47 +127,114 @@ fn spared(table: &[Process]) -> BTreeSet<i32> {
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
 
-    fn unique(name: &str) -> String {
-        format!("AUTOPILOT_RUN_ID={name}-{}", std::process::id())
-    }
+    const DAEMON: &str = "setsid env -i setsid sleep 100 & echo ready; exec sleep 100";
 
-    /// A shell that says when it is ready.
-    fn start(marker: &str, script: &str) -> Child {
-        let (name, value) = marker.split_once('=').unwrap();
-        let mut child = Command::new("sh")
-            .args(["-c", script])
-            .env(name, value)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    /// A shell that says when it is ready, started as a program is.
+    fn start(script: &str, env: (&str, &str), mark: Option<u64>) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env(env.0, env.1).stdout(Stdio::piped());
+        let prepare = move || {
+            nix::unistd::setsid()?;
+            match mark.map(crate::exec::limit::mark) {
+                Some(None) => Err(std::io::Error::other("the mark is refused")),
+                Some(Some(_)) | None => Ok(()),
+            }
+        };
+        // SAFETY: two system calls.
+        unsafe { command.pre_exec(prepare) };
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         child
     }
 
+    fn id(child: &Child) -> ProcessIdentity {
+        proc::read(i32::try_from(child.id()).unwrap()).unwrap().id
+    }
+
+    fn tree(program: ProcessIdentity, mark: Option<u64>) -> OwnProcesses {
+        let supervisor = ProcessIdentity { pid: i32::MAX, start_time: 1 };
+        let table = proc::table_name();
+        let tree = RegisteredTree { table, supervisor, program, mark };
+        OwnProcesses { trees: vec![tree], ..OwnProcesses::default() }
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
     #[test]
-    fn a_marked_tree_is_ended_also_where_it_lost_the_marker() {
-        let marker = unique("tree");
-        let script = "trap '' TERM; env -i sleep 100 & echo ready; while :; do sleep 1; done";
-        let mut child = start(&marker, script);
-        let swept = sweep(&[marker]);
+    fn a_registered_tree_is_ended_with_all_it_started() {
+        let script = "trap '' TERM; sleep 100 & echo ready; while :; do sleep 1; done";
+        let mut child = start(script, ("A", "b"), None);
+        let swept = sweep(&tree(id(&child), None));
         assert!(swept.killed.len() >= 2 && swept.left.is_empty(), "{swept:?}");
         assert_eq!(child.wait().unwrap().code(), None);
     }
 
     #[test]
-    fn p14_only_the_exact_marker_counts() {
-        let marker = unique("exact");
-        let mut child = start(&format!("{marker}1"), "echo ready; sleep 100; :");
-        let id = proc::read(i32::try_from(child.id()).unwrap()).unwrap().id;
-        assert_eq!(sweep(std::slice::from_ref(&marker)), Swept::default());
-        assert!(child.try_wait().unwrap().is_none());
-        let swept = sweep(&[format!("{marker}1")]);
-        assert!(swept.killed.contains(&id));
-        child.wait().unwrap();
+    fn p22_a_daemon_without_session_parent_and_environment_is_found_by_its_mark() {
+        let mark = crate::register::new_mark();
+        let child = start(DAEMON, ("A", "b"), Some(mark));
+        let program = id(&child);
+        end(child);
+        let unmarked = tree(program, None);
+        assert_eq!(unmarked.find(), [], "its number, parent and session tell nothing");
+        let swept = sweep(&tree(program, Some(mark)));
+        assert_eq!((swept.killed.len(), swept.left.len()), (1, 0), "{swept:?}");
+    }
+
+    #[test]
+    fn p14_a_process_of_the_same_number_but_another_start_is_a_stranger() {
+        let child = start("sleep 100 & echo ready; sleep 100; :", ("A", "b"), None);
+        let real = id(&child);
+        let earlier = ProcessIdentity { start_time: real.start_time - 1, ..real };
+        let mark = Some(crate::register::new_mark());
+        assert_eq!(sweep(&tree(earlier, mark)), Swept::default());
+        assert_eq!(id(&child), real, "it still lives");
+        assert!(sweep(&tree(real, mark)).killed.len() >= 2);
+        end(child);
+    }
+
+    #[test]
+    fn programs_of_a_version_without_a_register_are_found_by_their_exact_entry() {
+        let entry = format!("AUTOPILOT_RUN_ID=exact-{}", std::process::id());
+        let (name, value) = entry.split_once('=').unwrap();
+        let child = start("echo ready; sleep 100; :", (name, &format!("{value}1")), None);
+        let of = |entry: &str| OwnProcesses { entry: Some(entry.into()), ..Default::default() };
+        assert_eq!(sweep(&of(&entry)), Swept::default());
+        assert!(sweep(&of(&format!("{entry}1"))).killed.contains(&id(&child)));
+        end(child);
+    }
+
+    #[test]
+    fn a_shell_that_names_our_repository_is_not_our_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = dir.path().to_str().unwrap();
+        let child = start("echo ready; exec sleep 100", ("GIT_DIR", hub), None);
+        let git =
+            |git_dir: &str| OwnProcesses { git_dir: Some(git_dir.into()), ..Default::default() };
+        assert_eq!(git(hub).find(), []);
+        end(child);
+        let mut git_child = Command::new("git")
+            .args(["hash-object", "--stdin"])
+            .env("GIT_DIR", hub)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(git_child.id()).unwrap();
+        while !proc::has_entry(pid, &format!("GIT_DIR={hub}"))
+            || proc::name(pid).as_deref() != Some("git")
+        {
+            std::thread::yield_now();
+        }
+        assert_eq!(sweep(&git(hub)).killed.len(), 1);
+        git_child.wait().unwrap();
     }
 
     #[test]
@@ -134,9 +243,7 @@ mod tests {
         let parent = nix::unistd::getppid().as_raw();
         let spared = spared(&proc::all());
         assert!([us, parent, 1].iter().all(|pid| spared.contains(pid)));
-        // This process has every entry of its own environment.
-        let (name, value) = std::env::vars().next().unwrap();
-        let found = find(&[format!("{name}={value}")]);
+        let found = tree(proc::read(us).unwrap().id, None).find();
         assert!(found.iter().all(|process| !spared.contains(&process.id.pid)), "{found:?}");
     }
 }

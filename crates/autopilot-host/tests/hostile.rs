@@ -20,6 +20,8 @@ mod jail;
 mod kept;
 #[path = "hostile/silence.rs"]
 mod silence;
+#[path = "hostile/sweeping.rs"]
+mod sweeping;
 #[path = "hostile/whole.rs"]
 mod whole;
 #[path = "hostile/world.rs"]
@@ -46,6 +48,10 @@ const TREES: &[(&str, fn())] = &[
     ("p16_the_controllers_death_ends_everything", ending::controller_killed),
     ("p21_a_killed_supervisor_leaves_nobody_and_hurts_no_sibling", ending::supervisor_killed),
     ("p21_a_stopped_supervisor_still_ends", ending::supervisor_stopped),
+    ("p22_what_outlives_controller_and_supervisor_is_swept", sweeping::both_killed),
+    ("c03_a_program_runs_only_when_its_tree_is_registered", sweeping::registered_first),
+    ("a_register_that_can_not_be_written_lets_no_program_run", sweeping::unregistered),
+    ("a_tree_that_has_ended_is_not_registered", sweeping::struck_out),
     ("dropping_the_owner_ends_everything", ending::owner_dropped),
     ("rounds_of_mixed_trees_leave_nobody", ending::rounds),
     ("codes_and_signals_are_told", ending::codes_and_signals),
@@ -65,6 +71,7 @@ const JAILS: &[(&str, fn())] = &[
     ("no_capability_is_left_and_none_can_be_gained", kept::capabilities),
     ("calls_that_nobody_needs_are_refused_and_kill_nobody", kept::calls),
     ("shared_memory_does_not_outlive_its_program", kept::shared_memory),
+    ("no_program_can_shed_its_mark", sweeping::mark_stays),
     ("abstract_sockets_of_others_are_out_of_reach", kept::abstract_sockets),
 ];
 

@@ -53,6 +53,8 @@ pub struct Stage {
     dir: tempfile::TempDir,
     binary: PathBuf,
     variables: BTreeMap<String, String>,
+    /// The binary runs where the kernel gives no namespaces.
+    is_poor: bool,
 }
 
 /// What a finished command left.
@@ -165,7 +167,7 @@ impl Stage {
         variables.insert("HOME".into(), path("home"));
         variables.insert("AUTOPILOT_STATE_DIR".into(), path("state"));
         variables.insert("GIT_CONFIG_NOSYSTEM".into(), "1".into());
-        Stage { dir, binary: binary.into(), variables }
+        Stage { dir, binary: binary.into(), variables, is_poor: false }
     }
 
     pub fn set(&mut self, name: &str, value: &str) {
@@ -257,8 +259,21 @@ impl Stage {
         self.git(&["commit", "-q", "--allow-empty", "-m", message]);
     }
 
+    /// From here on the binary runs on a machine that refuses user namespaces.
+    pub fn without_namespaces(&mut self) {
+        self.is_poor = true;
+    }
+
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
+        let mut command = Command::new(if self.is_poor {
+            OsStr::new("unshare")
+        } else {
+            self.binary.as_os_str()
+        });
+        if self.is_poor {
+            let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+            command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]).arg(&self.binary);
+        }
         command
             .args(args)
             .env_clear()
@@ -340,15 +355,16 @@ impl Stage {
         self.views(part).iter().map(read).collect::<Vec<_>>().join("\n")
     }
 
-    /// Processes that carry the stage's own mark: a variable every step of its runs was given.
+    /// Processes with a variable that leads into the stage, as every program of its runs has one:
+    /// a home, a temporary directory.
     pub fn survivors(&self) -> Vec<String> {
-        let mine = format!("HOME={}", self.dir.path().join("home").display());
+        let mine = format!("={}/", self.dir.path().display());
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let marked = environment.split(|byte| *byte == 0).any(|v| v == mine.as_bytes());
+            let marked = environment.windows(mine.len()).any(|v| v == mine.as_bytes());
             if is_process && marked {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
                 found.push(format!("{name}: {}", String::from_utf8_lossy(&line)));

@@ -62,8 +62,7 @@ mod tests {
 
     #[test]
     fn failing_tests_are_shown_before_a_review_of_the_same_round() {
-        let mut task = Task::default();
-        task.id = TaskId::ROOT;
+        let mut task = Task { id: TaskId::ROOT, ..Task::default() };
         task.results.insert(Step::Validate, failed(1, 1));
         task.results.insert(Step::Review, failed(2, 1));
         let mut state = State::default();

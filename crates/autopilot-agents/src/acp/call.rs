@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::place::{FILES_MAX, NamedPlaces};
+use super::place::{FILES_MAX, NamedPlaces, local};
 use crate::event::{self, AgentEvent, ChangeKind};
 use crate::jsonl::{items_of, text_of};
 
@@ -110,7 +110,7 @@ impl ToolCall {
     fn learn_files(&mut self, update: &Value) {
         self.named.learn(&update["rawInput"]);
         for place in items_of(&update["locations"]) {
-            let path = text_of(&place["path"]).to_owned();
+            let path = local(text_of(&place["path"]));
             if path.is_empty() || self.places.contains(&path) {
                 continue;
             }
@@ -121,7 +121,7 @@ impl ToolCall {
             self.places.push(path);
         }
         for diff in items_of(&update["content"]).iter().filter(|item| item["type"] == "diff") {
-            let path = text_of(&diff["path"]).to_owned();
+            let path = local(text_of(&diff["path"]));
             let known = self.diffs.iter().any(|(seen, _)| *seen == path);
             if known || path.is_empty() {
                 continue;
@@ -252,6 +252,17 @@ mod tests {
         {"event":"tool_call","id":"c","name":"edit","summary":"Edit a file"}
         {"event":"tool_result","id":"c","ok":false,"summary":""}
         "#);
+    }
+
+    #[test]
+    fn a_place_or_a_difference_that_is_a_url_is_a_path_from_the_root() {
+        let mut calls = Calls::default();
+        let asked = json!({ "toolCallId": "c", "kind": "edit",
+            "locations": [{ "path": "file:///etc/passwd" }, { "path": "src/a.rs" }],
+            "content": [{ "type": "diff", "path": "file:///etc/group", "newText": "y" }] });
+        let (call, _) = calls.asked(&asked);
+        assert_eq!(call.places, ["/etc/passwd", "src/a.rs"]);
+        assert_eq!(call.diffs, [("/etc/group".to_owned(), ChangeKind::Added)]);
     }
 
     #[test]

@@ -81,7 +81,10 @@ fn outside(cwd: &Utf8Path, call: &ToolCall) -> Option<String> {
 /// here.
 pub(super) fn is_inside(cwd: &Utf8Path, path: &str) -> bool {
     let climbs = path.split('/').any(|part| part == "..") || path.starts_with('~');
-    !climbs && (Utf8Path::new(path).is_relative() || Utf8Path::new(path).starts_with(cwd))
+    let is_address = path.contains("://");
+    !climbs
+        && !is_address
+        && (Utf8Path::new(path).is_relative() || Utf8Path::new(path).starts_with(cwd))
 }
 
 /// The id of the option that grants or refuses. Ids and names of the options differ by agent and
@@ -168,6 +171,8 @@ mod tests {
             ("../x", false),
             ("/slotted/x", false),
             ("~/x", false),
+            ("file:///etc/passwd", false),
+            ("https://example.com/x", false),
         ];
         for (path, inside) in table {
             let wanted = ToolCall { places: vec![path.into()], ..call("write", "edit") };

@@ -49,6 +49,7 @@ const PLACES: &[&str] = &[
 const BY_FILE: &[&str] = &["changes", "filechanges", "files", "edits"];
 /// The keys of the text that is written, which names no place.
 const CONTENTS: &[&str] = &["content", "contents", "newtext", "oldtext", "newstring", "oldstring"];
+const FILE_URL: &str = "file:";
 const PATCH: &str = "*** Begin Patch";
 const PATCHED: &[&str] =
     &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
@@ -132,10 +133,20 @@ fn add(paths: &mut Vec<String>, path: &str) -> bool {
     true
 }
 
-/// The path of a file that may be given as a URL, in which a dot and a slash can be escaped.
-fn local(path: &str) -> String {
-    let Some(path) = path.strip_prefix("file://") else { return path.to_owned() };
-    path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/")
+/// The path of a file that may be given as a URL, in which any character can be escaped.
+pub(super) fn local(path: &str) -> String {
+    let is_url =
+        path.get(..FILE_URL.len()).is_some_and(|start| start.eq_ignore_ascii_case(FILE_URL));
+    if !is_url {
+        return path.to_owned();
+    }
+    let path = &path[FILE_URL.len()..];
+    // After two slashes comes a host, which is nearly always empty.
+    let path = match path.strip_prefix("//") {
+        Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => path,
+    };
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -165,6 +176,16 @@ mod tests {
         assert_eq!(places(&edits).files, ["/x/../b"]);
         let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: /y/a\n@@\n-x\n+y\n";
         assert_eq!(places(&json!({ "patchText": patch })).files, ["a", "/y/a"]);
+    }
+
+    #[test]
+    fn a_url_of_a_file_is_a_path_from_the_root() {
+        for url in ["file:///x/a b", "file:///x/a%20b", "FILE:///x/%61%20b", "file:/x/a b"] {
+            assert_eq!(local(url), "/x/a b", "{url}");
+        }
+        assert_eq!(local("file://localhost/x/%2E%2e/a"), "/x/../a");
+        assert_eq!(local("file://etc"), "/");
+        assert_eq!(local("src/file:a"), "src/file:a");
     }
 
     #[test]

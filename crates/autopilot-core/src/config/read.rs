@@ -197,6 +197,7 @@ fn gates(s: &mut ConfigSection<'_>) -> Gates {
         review: s.choice("review", &ReviewGate::ALL, ReviewGate::row, ReviewGate::Required),
         proof: s.choice("proof", &ProofGate::ALL, ProofGate::row, ProofGate::Off),
         human: s.choice("human", &HumanGate::ALL, HumanGate::row, HumanGate::None),
+        home: s.home_files("home").unwrap_or_else(Gates::usual_home),
     }
 }
 
@@ -238,4 +239,24 @@ fn price(s: &mut ConfigSection<'_>) -> Price {
     };
     let (input, output) = (needed("input"), needed("output"));
     Price { input, output, cached: s.money("cached") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = "commands: { tests: x }\n";
+
+    #[test]
+    fn the_home_of_gates_has_the_usual_settings_or_exactly_what_is_listed() {
+        let home = |text: &str| Config::parse(&format!("{MINIMAL}{text}")).unwrap().0.gates.home;
+        assert!(home("").contains(&".npmrc".to_owned()));
+        assert_eq!(home("gates: { home: [.netrc, .config/x] }\n"), [".netrc", ".config/x"]);
+        assert_eq!(home("gates: { home: [] }\n"), [""; 0]);
+        for odd in ["/etc/passwd", "~/.npmrc", "../x", "a/../../b"] {
+            let text = format!("{MINIMAL}gates: {{ home: [{odd}] }}\n");
+            let fault = Config::parse(&text).unwrap_err().to_string();
+            assert!(fault.contains("as a file below your home"), "{odd}: {fault}");
+        }
+    }
 }

@@ -169,6 +169,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
+#   home: [.npmrc, .gitconfig]   # files of your home that tests find in theirs; unset: settings of git,
+#                                # package managers and version managers
 
 # budget:
 #   max_usd: null                # per run

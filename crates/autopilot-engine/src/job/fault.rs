@@ -181,6 +181,9 @@ fn of_spawn(error: &SpawnError) -> Blame {
         SpawnError::Prepare { source, .. } | SpawnError::Supervisor { source, .. } => {
             Blame::Machine(of_own_file(source, MachineFault::Processes))
         }
+        SpawnError::Register { source, .. } => {
+            Blame::Machine(of_own_file(source, MachineFault::Denied))
+        }
         SpawnError::Died { .. } | SpawnError::Deaf { .. } => {
             Blame::Machine(MachineFault::Supervisor)
         }

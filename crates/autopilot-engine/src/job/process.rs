@@ -1,12 +1,11 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
-use super::own_work::blocking;
+use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
 use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::{SandboxMode, SandboxNetwork};
-use autopilot_core::step::CacheUse;
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
 use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
@@ -23,16 +22,6 @@ use tokio::net::unix::pipe;
 /// Time between the terminate signal and the kill signal.
 const GRACE: Duration = Duration::from_secs(5);
 const TAIL_BYTES_MAX: usize = 64 * 1024;
-const SETTINGS_BYTES_MAX: u64 = 1 << 20;
-/// Package caches of common tools: variable and folder.
-const CACHES: &[(&str, &str)] = &[
-    ("CARGO_HOME", "cargo"),
-    ("npm_config_cache", "npm"),
-    ("PIP_CACHE_DIR", "pip"),
-    ("XDG_CACHE_HOME", "xdg"),
-    ("GOMODCACHE", "go-mod"),
-    ("GRADLE_USER_HOME", "gradle"),
-];
 /// Files that are checked for changes as a sign of life.
 const WATCHED_ENTRIES_MAX: usize = 20_000;
 
@@ -46,8 +35,9 @@ pub struct JobProgram {
     /// The log file, relative to `.autopilot`.
     pub log: String,
     pub timeout: Duration,
-    /// Writable paths besides its directory, its temporary files, the caches and the configured
-    /// paths.
+    /// Whether an agent or a gate needs it, which decides what it may write and see.
+    pub purpose: For,
+    /// Writable paths besides its directory, its room, the caches and the configured paths.
     pub write: Vec<Utf8PathBuf>,
 }
 
@@ -69,11 +59,8 @@ impl Job {
         mut on_line: impl FnMut(OutputStream, &str, bool),
         voice: impl AsyncFnOnce(Option<pipe::Sender>, &exec::Control),
     ) -> Result<ProcessResult, JobError> {
-        let scratch = self.scratch();
-        dir::create_private(scratch.as_std_path())
-            .map_err(JobError::directory("create", &scratch))?;
         let (dir, timeout) = (program.dir.clone(), program.timeout);
-        let (control, mut child) = exec::spawn(self.launch(program, &scratch)?).await?;
+        let (control, mut child) = exec::spawn(self.launch(program)?).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
         let watch = LifeWatch {
@@ -152,17 +139,20 @@ impl Job {
         ProcessResult { exit, tail: tail(&both, lines, TAIL_BYTES_MAX), text: both, notes }
     }
 
-    fn launch(&self, program: JobProgram, scratch: &Utf8Path) -> Result<Launch, JobError> {
+    fn launch(&self, program: JobProgram) -> Result<Launch, JobError> {
         let views = self.context.place.views();
         let log = views.join(&program.log);
         crate::views::ensure(&views)
             .and_then(|()| dir::create_private(views.join("logs").as_std_path()))
             .map_err(JobError::directory("create the directory of", &log))?;
         let mut env = program.variables;
-        let mut write = vec![program.dir.clone(), scratch.to_owned()];
+        let room = self.room(program.purpose)?;
+        let tmp = room.last().map(|tmp| tmp.clone().into_std_path_buf());
+        let mut write = vec![program.dir.clone()];
+        write.extend(room);
         write.extend(program.write);
-        if self.is_sandboxed()? {
-            for (name, cache) in self.caches()? {
+        if program.purpose == For::Proof || self.is_sandboxed()? {
+            for (name, cache) in self.caches(program.purpose)? {
                 env.insert(name.to_owned(), cache.to_string());
                 write.push(cache);
             }
@@ -172,7 +162,7 @@ impl Job {
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
-        let choice = self.context.sandbox_for(self.jail(write, scratch))?;
+        let choice = self.context.sandbox_for(self.jail(program.purpose, write, tmp))?;
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -191,84 +181,9 @@ impl Job {
                 program: self.context.own.clone().into_std_path_buf(),
                 args: vec![exec::ARGUMENT.into()],
             },
+            register: Some(self.context.place.processes()),
             ..Launch::new(program.program.as_str(), program.dir.as_std_path())
         })
-    }
-
-    /// The jail of this job's programs.
-    fn jail(&self, write: Vec<PathBuf>, scratch: &Utf8Path) -> JailPlan {
-        let config = &self.context.config.sandbox;
-        let is_agent = self.want.step.row().role.is_some();
-        JailPlan {
-            write,
-            show: vec![
-                self.context.place.root.clone().into_std_path_buf(),
-                self.context.own.clone().into_std_path_buf(),
-            ],
-            sockets: config.sockets.iter().map(PathBuf::from).collect(),
-            network: if is_agent { JailNetwork::Open } else { jail_network(config.network) },
-            tmp: Some(scratch.as_std_path().to_owned()),
-            ..JailPlan::default()
-        }
-    }
-
-    /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates
-    /// run code that an agent wrote, so each gets a copy of the cache that this run's untouched
-    /// base filled: nothing reaches a proof through a cache.
-    fn caches(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
-        let root = match self.want.step.row().caches {
-            CacheUse::Agents => self.context.place.caches().join("agent"),
-            CacheUse::Seed => self.seed_caches(),
-            CacheUse::Copy => self.gate_caches(),
-        };
-        let mut caches = Vec::new();
-        for (name, folder) in CACHES {
-            let path = root.join(folder);
-            dir::create_private(path.as_std_path())
-                .map_err(JobError::directory("create", &path))?;
-            caches.push((*name, path));
-        }
-        self.seed_cargo(&root.join("cargo"));
-        Ok(caches)
-    }
-
-    /// Gives a gate fresh caches, whatever the gate before left in them.
-    pub(super) fn fill_gate_caches(&self) -> Result<(), JobError> {
-        let (seed, root) = (self.seed_caches(), self.gate_caches());
-        blocking(|| {
-            dir::remove(root.as_std_path()).map_err(JobError::directory("clear", &root))?;
-            if seed.exists() {
-                dir::copy(seed.as_std_path(), root.as_std_path())
-                    .map_err(JobError::directory("fill", &root))?;
-            }
-            Ok::<(), JobError>(())
-        })
-    }
-
-    fn seed_caches(&self) -> Utf8PathBuf {
-        self.context.place.caches().join("proof").join(&self.run.id)
-    }
-
-    /// The caches lie beside the temporary directory, not in it: a program that writes there must
-    /// not be able to replace the next command's cache directory by a link.
-    pub(super) fn gate_caches(&self) -> Utf8PathBuf {
-        self.context.place.scratch(&format!("gate-{}-{}", self.run.id, self.want.id))
-    }
-
-    /// Copies cargo's settings (registries, proxies), which it reads from its cache directory.
-    fn seed_cargo(&self, cache: &Utf8Path) {
-        let variables = &self.context.variables;
-        let home = variables.get("HOME").map(|home| Utf8Path::new(home).join(".cargo"));
-        let theirs = variables.get("CARGO_HOME").map(Utf8PathBuf::from).or(home);
-        let Some(settings) = theirs.map(|dir| dir.join("config.toml")) else { return };
-        let ours = cache.join("config.toml");
-        if let Ok(bytes) = file::read_capped(settings.as_std_path(), SETTINGS_BYTES_MAX)
-            && file::read_capped(ours.as_std_path(), SETTINGS_BYTES_MAX).ok().as_ref()
-                != Some(&bytes)
-        {
-            // Without the file cargo uses its defaults, and reports it if they do not work.
-            let _defaults = file::write_atomic(ours.as_std_path(), &bytes);
-        }
     }
 
     /// Returns whether programs will run in Autopilot's sandbox.

@@ -2,13 +2,14 @@
 //! anything.
 
 use super::process::{JobProgram, ProcessResult};
+use super::workshop::{Bench, For};
 use super::{Job, JobError};
 use crate::environment;
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use std::time::{Duration, Instant};
 
 /// The name of the formatter's check, which fails when there is something to format.
@@ -115,7 +116,7 @@ impl Job {
         &self,
         name: &'static str,
         line: &str,
-        dir: &Utf8Path,
+        bench: &Bench,
         timeout: Duration,
     ) -> Result<CommandCheck, JobError> {
         let config = &self.context.config;
@@ -123,17 +124,31 @@ impl Job {
             autopilot_host::redact::is_secret_name(name)
                 || environment::key_variables(config).any(|key| key == name)
         };
-        let mut variables = environment::of_command(&self.context.variables, is_secret);
-        self.add_identity(&mut variables, None);
+        let ours = &self.context.variables;
+        let variables = match bench.purpose {
+            For::Agent => {
+                let mut variables = environment::of_command(ours, is_secret);
+                self.add_identity(&mut variables, None);
+                variables
+            }
+            For::Proof => {
+                let room = self.gate_room();
+                let mut variables =
+                    environment::of_gate(ours, is_secret, &room, |path| path.exists());
+                self.context.workshop.ports.name(self.want.id, &mut variables);
+                variables
+            }
+        };
         let log = self.log_name(&format!("validation_{name}"));
         let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],
             variables,
-            dir: dir.to_owned(),
+            dir: bench.dir.clone(),
             stdin: autopilot_host::exec::ProcessStdin::Null,
             log: log.clone(),
             timeout,
+            purpose: bench.purpose,
             write: Vec::new(),
         };
         let show = |_, line: &str, _| self.show_output(line);

@@ -93,7 +93,7 @@ impl Job {
             // Each command gets the commit as it is, not as the command before left it.
             let bench = self.proof_bench(commit, since).await?;
             let left = self.time_left(since);
-            let mut check = self.command(name, &line, &bench.dir, left).await?;
+            let mut check = self.command(name, &line, &bench, left).await?;
             if name == user_command::FORMAT {
                 check.changed = bench.is_changed()?;
             }

@@ -9,7 +9,6 @@ use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::evidence::SETUP;
 use autopilot_core::id::TaskId;
 use autopilot_core::instruction::is_instruction;
-use autopilot_core::step::CacheUse;
 use autopilot_host::git::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
     KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
@@ -42,6 +41,7 @@ pub struct Bench {
     pub slot: Slot,
     pub dir: Utf8PathBuf,
     pub commit: Oid,
+    pub purpose: For,
     _lease: SlotLease,
 }
 
@@ -150,9 +150,7 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<Bench, JobError> {
-        if self.want.step.row().caches != CacheUse::Seed {
-            self.fill_gate_caches()?;
-        }
+        self.furnish_gate()?;
         let attempt = self.id_for_refs(self.want.id);
         self.bench_as(&attempt, For::Proof, (commit, commit), since).await
     }
@@ -218,9 +216,9 @@ impl Job {
             now: seconds_now(),
         };
         blocking(|| slot.prepare(&order))?;
-        let bench = Bench { slot, dir, commit: commit.clone(), _lease: lease };
+        let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
-            let check = self.command(SETUP, setup, &bench.dir, self.time_left(since)).await?;
+            let check = self.command(SETUP, setup, &bench, self.time_left(since)).await?;
             if !check.passed() {
                 let failure = check.failure();
                 let not_run = check.seen().misconfigured();

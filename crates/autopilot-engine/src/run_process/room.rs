@@ -6,7 +6,8 @@ use crate::job::fault;
 use crate::place::StatePaths;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::event::MachineFault;
-use autopilot_host::{dir, file, room, sweep};
+use autopilot_host::sweep::{self, OwnProcesses};
+use autopilot_host::{dir, file, room};
 
 /// Below this, not even the journal and a small worktree are safe.
 const DISK_BYTES_MIN: u64 = 32 << 20;
@@ -61,6 +62,17 @@ pub(crate) fn trouble(place: &StatePaths) -> Option<(MachineFault, String)> {
     None
 }
 
+/// The processes that belong to this state directory while nobody works in it. What a version
+/// without a register left of this run is known by its environment.
+pub fn own_processes(place: &StatePaths, run: &str) -> OwnProcesses {
+    let register = place.processes();
+    OwnProcesses {
+        trees: register.trees(),
+        git_dir: Some(place.state.join("hub.git").into_std_path_buf()),
+        entry: (!register.exists()).then(|| format!("AUTOPILOT_RUN_ID={run}")),
+    }
+}
+
 /// Removes the temporary files of attempts that no longer run, after the costs that their agents left
 /// in them were read.
 pub(crate) fn remove_homes(place: &StatePaths) {
@@ -69,18 +81,19 @@ pub(crate) fn remove_homes(place: &StatePaths) {
 
 /// Ends the processes of an interrupted attempt.
 pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn FnMut(&str)) {
-    // A git process that outlived its controller would write beside ours; nobody else works in the
-    // hub.
-    let hub = format!("GIT_DIR={}", place.state.join("hub.git"));
-    let markers = vec![format!("AUTOPILOT_RUN_ID={run}"), hub];
-    let swept = sweep::sweep(&markers);
+    let ours = own_processes(place, run);
+    let swept = sweep::sweep(&ours);
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
         notice(&format!("ended processes of an interrupted attempt ({count})"));
     }
     if !swept.left.is_empty() {
         notice(&format!("processes that could not be ended: {}", swept.left.len()));
+    } else {
+        place.processes().clear();
     }
+    // From here on the register names what this version starts.
+    let _next_time = place.processes().open();
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
     sweep_half_written(place);

@@ -1,6 +1,7 @@
 //! The controller's side of one supervisor: carries wishes to it and hears its reports.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use tokio::time::Instant;
 
 use super::wire::{self, LaunchFailure, SupervisorCommand, SupervisorReport, WireLines};
 use super::{Exit, adopted};
+use crate::fail;
 use crate::proc::{self, ProcessIdentity};
+use crate::register::{ProcessRegister, RegisterEntry, RegisteredTree};
 
 /// How many notices may wait for the owner; more are dropped, for they only repeat.
 pub const NOTICES_MAX: usize = 8;
@@ -55,8 +58,20 @@ pub struct Attendant {
     notices: mpsc::Sender<bool>,
     /// A pipe that is closed when nothing of the tree is left; the output ends then.
     gone: OwnedFd,
+    register: Option<ProcessRegister>,
+    entry: Option<RegisterEntry>,
     lines: WireLines,
     reports: VecDeque<SupervisorReport>,
+}
+
+/// The reason why the program of a supervisor does not run.
+pub enum StartFault {
+    /// The supervisor said why.
+    Failed(LaunchFailure),
+    /// The supervisor died without a word.
+    Died,
+    /// The tree could not be registered, so the program was not let run.
+    Register(io::Error),
 }
 
 impl Attendant {
@@ -66,12 +81,24 @@ impl Attendant {
         wishes: watch::Receiver<ProcessControl>,
         notices: mpsc::Sender<bool>,
         gone: OwnedFd,
+        register: Option<ProcessRegister>,
     ) -> Attendant {
         let pid = supervisor.id().and_then(|pid| i32::try_from(pid).ok());
         let supervisor_start =
             pid.and_then(proc::read).map_or(u64::MAX, |process| process.id.start_time);
         let (lines, reports) = (WireLines::default(), VecDeque::new());
-        Attendant { stream, supervisor, supervisor_start, wishes, notices, gone, lines, reports }
+        Attendant {
+            stream,
+            supervisor,
+            supervisor_start,
+            wishes,
+            notices,
+            gone,
+            register,
+            entry: None,
+            lines,
+            reports,
+        }
     }
 
     /// Returns the supervisor's process.
@@ -80,15 +107,16 @@ impl Attendant {
         ProcessIdentity { pid, start_time: self.supervisor_start }
     }
 
-    /// Waits for the supervisor's first report. The failure is missing if the supervisor died
-    /// without a word.
-    pub async fn started(&mut self) -> Result<ProcessIdentity, Option<LaunchFailure>> {
+    /// Registers the tree before its program may run, and waits until it does.
+    pub async fn started(&mut self) -> Result<ProcessIdentity, StartFault> {
         loop {
             match self.reports.pop_front() {
+                Some(SupervisorReport::Held(tree)) => self.let_run(&tree).await?,
                 Some(SupervisorReport::Started { agent }) => return Ok(agent),
                 Some(SupervisorReport::Failed(failure)) => {
                     let _ = self.supervisor.wait().await;
-                    return Err(Some(failure));
+                    self.strike(0);
+                    return Err(StartFault::Failed(failure));
                 }
                 Some(
                     SupervisorReport::Stopped { .. }
@@ -98,17 +126,45 @@ impl Attendant {
                 None if self.hear().await => {}
                 None => {
                     let _ = self.supervisor.wait().await;
-                    adopted::sweep_later(self.supervisor_start).await;
-                    return Err(None);
+                    let left = adopted::sweep_later(self.supervisor_start).await;
+                    self.strike(left);
+                    return Err(StartFault::Died);
                 }
             }
+        }
+    }
+
+    async fn let_run(&mut self, tree: &RegisteredTree) -> Result<(), StartFault> {
+        fail::point("process.held");
+        if let Some(register) = &self.register {
+            match register.enter(tree) {
+                Ok(entry) => self.entry = Some(entry),
+                Err(error) => {
+                    // The held process dies with its supervisor, and this one inherits it.
+                    let _ = self.supervisor.kill().await;
+                    adopted::sweep_later(self.supervisor_start).await;
+                    return Err(StartFault::Register(error));
+                }
+            }
+        }
+        fail::point("process.registered");
+        // If this cannot be written the supervisor is gone, which the next read shows.
+        let _ = self.stream.write_all(&wire::line(&SupervisorCommand::Go)).await;
+        Ok(())
+    }
+
+    /// Strikes the tree out of the register, unless processes of it are left.
+    fn strike(&mut self, left: u32) {
+        if let Some(entry) = self.entry.take_if(|_| left == 0) {
+            entry.strike();
         }
     }
 
     /// Gives up on a supervisor that never answered. Its agent may have stopped it.
     pub async fn abandon(mut self) {
         let _ = self.supervisor.kill().await;
-        adopted::sweep_later(self.supervisor_start).await;
+        let left = adopted::sweep_later(self.supervisor_start).await;
+        self.strike(left);
     }
 
     /// Stays with the supervisor to its end and returns how the agent ended, without its output.
@@ -146,6 +202,7 @@ impl Attendant {
         if ending.supervisor_lost || ending.survivors > 0 {
             ending.survivors = adopted::sweep_later(self.supervisor_start).await;
         }
+        self.strike(ending.survivors);
         drop(self.gone);
         ending
     }
@@ -164,7 +221,9 @@ impl Attendant {
 
     fn note(&mut self, report: SupervisorReport, ending: &mut Exit) {
         match report {
-            SupervisorReport::Started { .. } | SupervisorReport::Failed(_) => {}
+            SupervisorReport::Held(_)
+            | SupervisorReport::Started { .. }
+            | SupervisorReport::Failed(_) => {}
             SupervisorReport::Stopped { resumed } => {
                 let _ = self.notices.try_send(resumed);
             }

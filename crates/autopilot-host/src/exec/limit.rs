@@ -22,6 +22,14 @@ pub fn apply(limits: &ProcessLimits) -> io::Result<()> {
     Ok(())
 }
 
+/// Marks this process and all it will start. Returns the mark, unless the process already has one:
+/// Autopilot itself may run below another, which must find its own.
+pub fn mark(mark: u64) -> Option<u64> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_LOCKS).ok()?;
+    let is_unmarked = hard == libc::RLIM_INFINITY;
+    (is_unmarked && setrlimit(Resource::RLIMIT_LOCKS, mark, mark).is_ok()).then_some(mark)
+}
+
 fn set(resource: Resource, wanted: Option<u64>) -> io::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
     let (_, hard) = getrlimit(resource)?;

@@ -5,6 +5,7 @@
 //! the number of a child that nobody has waited for cannot be given to another process.
 
 mod entry;
+mod hold;
 mod init;
 mod launch;
 mod probe;
@@ -32,6 +33,7 @@ use super::wire::{
 };
 use crate::proc::{self, ProcessIdentity};
 use crate::sandbox;
+use hold::ProgramHold;
 use init::InitReport;
 use launch::TreeRoot;
 pub use probe::namespaces as probe_namespaces;
@@ -74,7 +76,9 @@ fn run(control: UnixStream) -> io::Result<()> {
         io::Error::other("nothing was started")
     };
     let watch = SupervisorWatch::new(&order).map_err(failed)?;
-    let (agent, root) = launch::start(&order, [stdin, stdout, stderr]).map_err(failed)?;
+    let hold = ProgramHold::new(&control, order.mark).map_err(failed)?;
+    let started = launch::start(&order, [stdin, stdout, stderr], Some(hold));
+    let (agent, root) = started.map_err(failed)?;
     control.set_nonblocking(true)?;
     send(&control, &SupervisorReport::Started { agent });
     let mut tree = ProcessTree {
@@ -354,7 +358,7 @@ impl ProcessTree {
     fn hear(&mut self, command: SupervisorCommand) {
         let now = Instant::now();
         match (command, self.phase) {
-            (_, Phase::Killing { .. }) => {}
+            (SupervisorCommand::Go, _) | (_, Phase::Killing { .. }) => {}
             (SupervisorCommand::Kill, Phase::Draining(_)) => {
                 self.phase = Phase::Killing { since: now, leaks: true };
             }

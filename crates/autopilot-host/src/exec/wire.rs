@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::proc::ProcessIdentity;
+use crate::register::RegisteredTree;
 use crate::sandbox;
 
 /// The longest line either side accepts.
@@ -37,6 +38,8 @@ pub struct LaunchOrder {
     pub grace_ms: u64,
     /// How long processes that outlive the program may take to finish by themselves.
     pub drain_ms: u64,
+    /// The mark of the program and everything it starts.
+    pub mark: u64,
 }
 
 /// A string of the operating system; nearly always UTF-8, and then cheap to pass.
@@ -87,6 +90,8 @@ pub struct ProcessLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisorCommand {
+    /// Let the program run that is held.
+    Go,
     /// Send TERM now and KILL when the grace is over.
     Terminate { grace_ms: u64 },
     /// Kill the whole tree at once.
@@ -97,6 +102,8 @@ pub enum SupervisorCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisorReport {
+    /// The process that becomes the program is there and is held until [`SupervisorCommand::Go`].
+    Held(RegisteredTree),
     /// The program runs.
     Started { agent: ProcessIdentity },
     /// The program could not be started.

@@ -83,6 +83,9 @@ const ROWS: &[CallRow] = &[
     // allowed, and so is setting one's own, which the C library does by number 0. A program that
     // names itself by its number is refused as well: a filter can't tell.
     never_with(libc::SYS_prlimit64, &[ArgTest::IsNot(0, 0), ArgTest::IsGiven(2)]),
+    // The mark by which what a dead run left is found. The limit it is written in limits nothing.
+    never_with(libc::SYS_prlimit64, &[ArgTest::Is(1, libc::RLIMIT_LOCKS), ArgTest::IsGiven(2)]),
+    never_with(libc::SYS_setrlimit, &[ArgTest::Is(0, libc::RLIMIT_LOCKS)]),
     // Keyrings are shared by all processes of the user.
     never(libc::SYS_keyctl),
     never(libc::SYS_add_key),

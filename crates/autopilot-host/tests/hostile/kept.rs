@@ -25,8 +25,10 @@ pub fn capabilities() {
     assert!(said.ends_with(&format!("\n{}\n", nix::unistd::geteuid())), "{said}");
 }
 
+type SystemCall = fn() -> i64;
+
 /// The calls that are tried, with the error that is expected in a jail with and without namespaces.
-const CALLS: &[(&str, fn() -> i64, Option<i32>, Option<i32>)] = &[
+const CALLS: &[(&str, SystemCall, Option<i32>, Option<i32>)] = &[
     ("mknod of a disk", mknod_disk, Some(libc::EPERM), Some(libc::EPERM)),
     ("mknod of a pipe", mknod_pipe, None, None),
     ("limit of init", || limit(1), Some(libc::EPERM), Some(libc::EPERM)),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use autopilot_host::exec::{self, Child, ChildWord, Control, Exit, Launch, Supervisor};
 use autopilot_host::jail::{JailPlan, NamespaceProbe};
 use autopilot_host::proc;
+use autopilot_host::register::ProcessRegister;
 use autopilot_host::sandbox::{self, HostSandboxMode, Probe, SandboxPlan};
 
 /// The sandbox of every launch of a test.
@@ -229,9 +230,12 @@ pub fn controller(args: &[OsString]) -> ExitCode {
     set_fence(FENCES.iter().find(|(_, other)| *other == suffix).unwrap().0);
     block_on(async {
         let mut launch = shell(script);
-        if let (Some(dir), SandboxPlan::Jail(plan)) = (args.get(2), &mut launch.sandbox) {
+        if let (Some(dir), SandboxPlan::Jail(plan)) =
+            (args.get(2).filter(|dir| !dir.is_empty()), &mut launch.sandbox)
+        {
             plan.write.push(dir.into());
         }
+        launch.register = args.get(3).map(ProcessRegister::at);
         let (_control, child) = ready(launch).await;
         println!("{}", child.agent().pid);
         std::io::stdout().flush().unwrap();
@@ -242,9 +246,19 @@ pub fn controller(args: &[OsString]) -> ExitCode {
 
 /// Starts a controller in a separate process and waits until its agent is ready.
 pub fn start_controller(script: &str, write: Option<&Path>) -> std::process::Child {
+    start_registering(script, write, None)
+}
+
+/// Starts a controller that registers its trees in a directory.
+pub fn start_registering(
+    script: &str,
+    write: Option<&Path>,
+    register: Option<&Path>,
+) -> std::process::Child {
     let mut controller = Command::new(Path::new("/proc/self/exe"))
         .args(["__controller", script, fence().suffix()])
-        .args(write)
+        .arg(write.unwrap_or(Path::new("")))
+        .args(register)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

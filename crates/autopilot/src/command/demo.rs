@@ -7,10 +7,11 @@ use crate::terminal;
 use autopilot_core::event::Event;
 use autopilot_core::state::Status;
 use autopilot_core::step::Step;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
-use autopilot_engine::{store, workspace};
+use autopilot_engine::{run_process, store, workspace};
 use autopilot_host::git::{GitCommand, StateEnv};
-use autopilot_host::{hand, proc};
+use autopilot_host::hand;
 use autopilot_tui::tty::KeptTerminal;
 use camino::Utf8Path;
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
     how.extend(global.no_ui.then_some("--no-ui"));
     let before = KeptTerminal::now();
     let mut first = start(&project, &state, &[&["run", "plan.md"], how.as_slice()].concat())?;
-    let run = wait_for_fix(&project, &state, &mut first)?;
+    let (place, run) = wait_for_fix(&project, &state, &mut first)?;
     first.kill().or_failed("cannot kill the controller")?;
     // A killed process can't restore the terminal itself.
     before.put_back();
@@ -75,7 +76,7 @@ fn play(global: &Global, root: &Utf8Path) -> super::Done {
         "A fix was under way beside other work. `kill -9 {}`: the controller died at once.",
         first.pid()
     ));
-    let survivors = wait_until_gone(&run);
+    let survivors = wait_until_gone(&place, &run);
     terminal::say(&format!("   processes of the run that are left: {survivors}\n"));
     tell("`autopilot resume`. The journal knows where it was; no round and no retry was spent.\n");
     let mut second = start(&project, &state, &[&["resume"], how.as_slice()].concat())?;
@@ -182,37 +183,31 @@ fn wait_for_fix(
     project: &Utf8Path,
     state: &Utf8Path,
     first: &mut hand::Started,
-) -> Result<String, CommandFailure> {
+) -> Result<(StatePaths, String), CommandFailure> {
     let env = StateEnv { autopilot_state_dir: Some(state.as_str().into()), ..StateEnv::default() };
     let began = Instant::now();
     while began.elapsed() < FIX_WAIT_MAX {
         if first.has_ended().or_failed("cannot watch the run")? {
             return Err(CommandFailure::failed("the run ended before its first fix"));
         }
-        if let Some(run) = fixing(project, &env) {
-            return Ok(run);
+        if let Some(found) = fixing(project, &env) {
+            return Ok(found);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     Err(CommandFailure::failed("the run did not come to its first fix in time"))
 }
 
-fn fixing(project: &Utf8Path, env: &StateEnv) -> Option<String> {
+fn fixing(project: &Utf8Path, env: &StateEnv) -> Option<(StatePaths, String)> {
     let (place, _) = workspace::find(project, env).ok()?;
     let reader = workspace::reader(&place).ok()?;
     let (run, state) = workspace::unfinished(&reader).ok()??;
     let is_fixing = |status: &Status| matches!(status, Status::Running { step: Step::Fix, .. });
-    state.tasks.iter().any(|task| is_fixing(&task.status)).then_some(run.id)
+    state.tasks.iter().any(|task| is_fixing(&task.status)).then_some((place, run.id))
 }
 
-fn wait_until_gone(run: &str) -> usize {
-    let marker = format!("AUTOPILOT_RUN_ID={run}");
-    let alive = || {
-        proc::all()
-            .iter()
-            .filter(|process| proc::has_marker(process.id.pid, marker.as_bytes()))
-            .count()
-    };
+fn wait_until_gone(place: &StatePaths, run: &str) -> usize {
+    let alive = || run_process::own_processes(place, run).find().len();
     let began = Instant::now();
     while alive() > 0 && began.elapsed() < GONE_WAIT_MAX {
         std::thread::sleep(Duration::from_millis(20));

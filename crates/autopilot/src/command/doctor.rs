@@ -3,6 +3,7 @@
 mod finding;
 mod look;
 mod programs;
+mod separation;
 mod version;
 
 use super::{Done, ground, place};
@@ -73,6 +74,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let mut findings = vec![DoctorFinding::ok("configuration", place.config().to_string())];
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
+    findings.push(separation::look(config.sandbox.mode));
     findings.extend(unkept(&config));
     findings.extend(config.sandbox.sockets.iter().map(|socket| {
         let text = format!("lets agents and commands through to `{socket}`, and to all it can do");

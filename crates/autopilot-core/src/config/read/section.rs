@@ -258,6 +258,22 @@ impl<'a> ConfigSection<'a> {
         self.checked_words(key, fault).unwrap_or_default()
     }
 
+    /// Reads the names of files below the user's home; none if the key is not there.
+    pub(super) fn home_files(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let name = self.full(key);
+        let fault = |path: &str| {
+            let is_odd = path.trim().is_empty()
+                || path.starts_with(['/', '~'])
+                || path.split('/').any(|part| part == "..")
+                || path.chars().any(char::is_control);
+            let path = path.escape_debug();
+            is_odd.then(|| {
+                format!("`{name}`: write `{path}` as a file below your home, as in `.npmrc`")
+            })
+        };
+        self.checked_words(key, fault)
+    }
+
     /// Reads paths that may lie outside the repository.
     pub(super) fn outside_paths(&mut self, key: &'static str) -> Vec<String> {
         let name = self.full(key);

@@ -8,6 +8,7 @@ use crate::job::home::Home;
 use crate::job::own_work::blocking;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
 use crate::job::talk::Talk;
+use crate::job::workshop::For;
 use crate::job::{Job, JobError};
 use crate::replay::Played;
 use autopilot_agents::{
@@ -191,6 +192,7 @@ impl Job {
             },
             log: ready.log.clone(),
             timeout: self.timeout(),
+            purpose: For::Agent,
             write,
         })
     }

@@ -10,6 +10,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
+use super::hold::{ProgramHold, own_identity};
 use crate::exec::wire::{LaunchFailure, LaunchOrder, LaunchStage, OsText, ProcessLimits};
 use crate::jail::{self, CallFilters};
 use crate::sandbox;
@@ -17,6 +18,8 @@ use crate::sandbox;
 /// Everything that the process takes on before it becomes the program.
 pub(super) struct ProgramEntry {
     pub parent: EntryParent,
+    /// The hold on a program that is a child of its supervisor; an init has its own.
+    pub hold: Option<ProgramHold>,
     /// A descriptor that the program keeps.
     pub kept: Option<OwnedFd>,
     pub limits: ProcessLimits,
@@ -111,6 +114,9 @@ impl ProgramEntry {
         self.forget_inheritance().map_err(ours)?;
         if let EntryParent::Init(socket) = &self.parent {
             super::init::introduce(socket).map_err(ours)?;
+        }
+        if let Some(hold) = self.hold.take() {
+            own_identity().and_then(|program| hold.wait(program)).map_err(ours)?;
         }
         crate::exec::limit::apply(&self.limits).map_err(ours)?;
         let Some(confinement) = &mut self.confinement else { return Ok(()) };

@@ -24,6 +24,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{self, Confinement, EntryParent, ProgramEntry};
+use super::hold::ProgramHold;
 use crate::exec::wire::{LaunchFailure, LaunchOrder, LaunchStage, OsText};
 use crate::jail::{self, JailNetwork, JailPlan};
 use crate::proc::{self, ProcessIdentity};
@@ -64,6 +65,7 @@ pub(super) fn start(
     order: &LaunchOrder,
     plan: &JailPlan,
     stdio: [OwnedFd; 3],
+    hold: Option<&ProgramHold>,
 ) -> Result<(ProcessIdentity, JailInit), LaunchFailure> {
     let failed = |errno: Errno| LaunchFailure::at(LaunchStage::Sandbox, errno);
     let (ours, theirs) =
@@ -94,18 +96,19 @@ pub(super) fn start(
     drop((theirs, stdio));
     let pid = i32::try_from(pid).unwrap_or(i32::MAX);
     let init = JailInit { pid, socket: ours, is_silent: Cell::new(false) };
-    let agent = init.await_start()?;
+    let agent = init.await_start(hold)?;
     Ok((agent, init))
 }
 
 impl JailInit {
-    fn await_start(&self) -> Result<ProcessIdentity, LaunchFailure> {
+    fn await_start(&self, hold: Option<&ProgramHold>) -> Result<ProcessIdentity, LaunchFailure> {
         let mut agent = None;
         loop {
             match (self.receive(MsgFlags::empty()), agent) {
                 (Ok(Some((InitReport::Entered, pid))), _) => {
                     // It waits for our word, so it is there to be looked at.
                     agent = proc::read(pid).map(|process| process.id);
+                    self.wait_for(hold).map_err(|failure| self.end(failure))?;
                     send(&self.socket, GO_ON);
                 }
                 (Ok(Some((InitReport::Started, _))), Some(agent)) => return Ok(agent),
@@ -117,6 +120,15 @@ impl JailInit {
                 }
             }
         }
+    }
+
+    /// Waits until the controller has registered the init, with which everything in the jail ends.
+    fn wait_for(&self, hold: Option<&ProgramHold>) -> Result<(), LaunchFailure> {
+        let Some(hold) = hold else { return Ok(()) };
+        let lost = || io::Error::other("its init exited before the program was started");
+        let init = proc::read(self.pid).map(|process| process.id).ok_or_else(lost);
+        let held = init.and_then(|init| hold.wait(init));
+        held.map_err(|error| LaunchFailure::at(LaunchStage::Supervisor, error))
     }
 
     /// Returns what the init has reported since, oldest first.
@@ -263,7 +275,8 @@ fn begin(
     open.retain(|path| user != 0 || path != std::path::Path::new("/proc"));
     let confinement = Some(Confinement::new(&open, true)?);
     let parent = EntryParent::Init(socket.try_clone().map_err(ours)?);
-    let entry = ProgramEntry { parent, kept: None, limits: order.limits.clone(), confinement };
+    let limits = order.limits.clone();
+    let entry = ProgramEntry { parent, hold: None, kept: None, limits, confinement };
     let program = entry::spawn(entry::program(order), order, stdio, entry)?;
     // It needs no privilege to wait, and nobody may look into it.
     jail::drop_all().map_err(refused)?;

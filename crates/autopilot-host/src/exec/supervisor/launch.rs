@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command as Program;
 
 use super::entry::{self, Confinement, EntryParent, ProgramEntry};
+use super::hold::ProgramHold;
 use super::init::{self, JailInit};
 use crate::exec::nonblocking;
 use crate::exec::wire::{LaunchFailure, LaunchOrder, LaunchStage, OsText};
@@ -22,11 +23,12 @@ pub(super) enum TreeRoot {
     Init(JailInit),
 }
 
-/// Starts the program with its three standard descriptors. Returns its process and the child that
+/// Starts the program with its three standard descriptors, once `hold` lets it. Returns its process and the child that
 /// stands for its tree.
 pub(super) fn start(
     order: &LaunchOrder,
     stdio: [OwnedFd; 3],
+    hold: Option<ProgramHold>,
 ) -> Result<(ProcessIdentity, TreeRoot), LaunchFailure> {
     if let Err(error) = std::fs::read_dir(&order.cwd) {
         let mut failed = LaunchFailure::at(LaunchStage::Directory, error);
@@ -34,14 +36,18 @@ pub(super) fn start(
         return Err(failed);
     }
     match &order.sandbox {
-        SandboxPlan::Off => direct(entry::program(order), order, stdio, None, None),
+        SandboxPlan::Off => {
+            let parts = EntryParts { hold, ..EntryParts::default() };
+            direct(entry::program(order), order, stdio, parts)
+        }
         SandboxPlan::Jail(plan) if plan.namespaces => {
-            let (agent, init) = init::start(order, plan, stdio)?;
+            let (agent, init) = init::start(order, plan, stdio, hold.as_ref())?;
             Ok((agent, TreeRoot::Init(init)))
         }
         SandboxPlan::Jail(plan) => {
             let confinement = Confinement::new(&plan.write, plan.namespaces)?;
-            direct(entry::program(order), order, stdio, Some(confinement), None)
+            let parts = EntryParts { hold, confinement: Some(confinement), kept: None };
+            direct(entry::program(order), order, stdio, parts)
         }
         SandboxPlan::Bwrap { program, write } => {
             let failed = |error| LaunchFailure::at(LaunchStage::Sandbox, error);
@@ -51,10 +57,20 @@ pub(super) fn start(
             let mut bwrap = Program::new(program);
             bwrap.args(sandbox::bwrap_args(write, &order.cwd, writer.as_raw_fd()));
             bwrap.arg(order.program.os()).args(order.args.iter().map(OsText::os));
-            let (agent, _) = direct(bwrap, order, stdio, None, Some(writer))?;
+            let parts = EntryParts { hold, kept: Some(writer), confinement: None };
+            let (agent, _) = direct(bwrap, order, stdio, parts)?;
             Ok((agent, TreeRoot::Bwrap(status)))
         }
     }
+}
+
+/// The parts of an entry that differ between sandboxes.
+#[derive(Default)]
+struct EntryParts {
+    hold: Option<ProgramHold>,
+    confinement: Option<Confinement>,
+    /// A descriptor that the program keeps.
+    kept: Option<OwnedFd>,
 }
 
 /// Starts the program as a child of this process.
@@ -62,11 +78,12 @@ fn direct(
     program: Program,
     order: &LaunchOrder,
     stdio: [OwnedFd; 3],
-    confinement: Option<Confinement>,
-    kept: Option<OwnedFd>,
+    parts: EntryParts,
 ) -> Result<(ProcessIdentity, TreeRoot), LaunchFailure> {
     let parent = EntryParent::Supervisor(nix::unistd::getpid());
-    let entry = ProgramEntry { parent, kept, limits: order.limits.clone(), confinement };
+    let EntryParts { hold, confinement, kept } = parts;
+    let limits = order.limits.clone();
+    let entry = ProgramEntry { parent, hold, kept, limits, confinement };
     let pid = entry::spawn(program, order, stdio, entry)?;
     // An unreaped child always has its entry, also when it has ended already.
     let start_time = proc::read(pid).map_or(0, |process| process.id.start_time);

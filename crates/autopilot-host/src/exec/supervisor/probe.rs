@@ -61,12 +61,13 @@ fn attempt() -> Result<(), String> {
         sandbox: SandboxPlan::Jail(JailPlan { network, namespaces: true, ..JailPlan::default() }),
         grace_ms: 0,
         drain_ms: 0,
+        mark: 0,
     };
     let null = || File::options().read(true).write(true).open("/dev/null").map(Into::into);
     let stdio = [null(), null(), null()].into_iter().collect::<io::Result<Vec<_>>>();
     let stdio = stdio.map_err(|error| error.to_string())?.try_into();
     let stdio = stdio.map_err(|_| String::from("cannot open `/dev/null`"))?;
-    match launch::start(&order, stdio) {
+    match launch::start(&order, stdio, None) {
         Err(failure) => Err(failure.message),
         Ok((_, TreeRoot::Init(init))) if init.await_success() => Ok(()),
         Ok(_) => Err(String::from("`true` failed in it")),

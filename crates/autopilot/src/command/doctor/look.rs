@@ -5,10 +5,10 @@ use super::super::past;
 use super::finding::DoctorFinding;
 use autopilot_core::number::size;
 use autopilot_engine::place::StatePaths;
-use autopilot_engine::workspace;
+use autopilot_engine::{run_process, workspace};
 use autopilot_host::exec::Supervisor;
 use autopilot_host::git::{GitCommand, StateEnv, state_root};
-use autopilot_host::{proc, room, sandbox};
+use autopilot_host::{room, sandbox};
 use autopilot_journal::check;
 use autopilot_view::count;
 use camino::Utf8Path;
@@ -19,8 +19,6 @@ const INODES_MIN: u64 = 50_000;
 /// The number of agents for which the file descriptors must suffice.
 const AGENTS_MIN: u64 = 8;
 const MEMORY_BYTES_MIN: u64 = 1_000_000_000;
-/// The number of runs whose leftover processes are searched.
-const RUNS_MAX: usize = 20;
 const OLDEST: (u32, u32) = (2, 38);
 
 /// Checks git and its version.
@@ -147,36 +145,14 @@ fn leftovers(place: &StatePaths) -> Option<DoctorFinding> {
             format!("process {pid} works on this repository"),
         ));
     }
-    let markers: Vec<String> = past::at(place)
-        .ok()?
-        .runs(RUNS_MAX)
-        .ok()?
-        .iter()
-        .map(|run| format!("AUTOPILOT_RUN_ID={}", run.id))
-        .collect();
-    let ours = |pid: i32| markers.iter().any(|marker| proc::has_marker(pid, marker.as_bytes()));
-    let above = ancestors();
-    let left: Vec<String> = proc::all()
-        .into_iter()
-        .filter(|process| !process.is_zombie() && !above.contains(&process.id.pid))
-        .filter(|process| ours(process.id.pid))
-        .map(|process| process.id.pid.to_string())
-        .collect();
+    let last = past::at(place).ok()?.runs(1).ok()?;
+    let last = last.first().map(|run| run.id.as_str()).unwrap_or_default();
+    let left = run_process::own_processes(place, last).find();
+    let left: Vec<String> = left.iter().map(|process| process.id.pid.to_string()).collect();
     let some =
         format!("left over from an earlier run: {}; `autopilot resume` ends them", left.join(", "));
     let none = "none left over from earlier runs".to_owned();
     Some(DoctorFinding::either("processes", !left.is_empty(), some, none))
-}
-
-/// This process and its ancestors: an agent may have started it.
-fn ancestors() -> Vec<i32> {
-    let mut above = Vec::new();
-    let mut pid = i32::try_from(std::process::id()).unwrap_or(0);
-    while pid > 0 && !above.contains(&pid) {
-        above.push(pid);
-        pid = proc::read(pid).map_or(0, |process| process.parent);
-    }
-    above
 }
 
 #[cfg(test)]
@@ -189,10 +165,5 @@ mod tests {
         assert!(is_new_enough("git version 10.1"));
         assert!(!is_new_enough("git version 2.9.5"));
         assert!(!is_new_enough("nonsense"));
-    }
-
-    #[test]
-    fn a_process_is_its_own_ancestor() {
-        assert_eq!(ancestors().first().copied(), i32::try_from(std::process::id()).ok());
     }
 }
