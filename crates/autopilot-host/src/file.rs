@@ -59,9 +59,10 @@ pub fn sweep_temporary(root: &Path, deep: bool) -> usize {
 }
 
 /// Returns the process that wrote a temporary file, by its name: `.<name>.<pid>.<clock>.<count>.tmp`
-/// for files, `<name>.<pid>-<count>.tmp` (and its log) for a database.
+/// for files, `<name>.<pid>-<count>.tmp` (and its logs) for a database.
 fn temporary_writer(name: &str) -> Option<u32> {
-    let name = name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm")).unwrap_or(name);
+    let logs = ["-wal", "-shm", "-journal"];
+    let name = logs.iter().find_map(|log| name.strip_suffix(log)).unwrap_or(name);
     let name = name.strip_suffix(".tmp")?;
     let mut parts = name.rsplit('.');
     let (last, clock) = (parts.next()?, parts.next()?);

@@ -96,6 +96,10 @@ impl SqliteJournal {
 impl Drop for SqliteJournal {
     fn drop(&mut self) {
         log_mark::closing(&self.store.path);
+        // A reader may keep the log, but nothing has to stay in it. If a reader is in the way, the
+        // next writer moves the commits into the file.
+        let _stays_in_the_log =
+            self.store.conn.pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
     }
 }
 

@@ -152,7 +152,9 @@ fn without_the_state_directory_branches_and_trailers_still_tell() {
     let of_task = told.as_array().unwrap().iter().find(|t| t["branch"] == "autopilot/say-hello");
     assert_eq!(of_task.unwrap()["run"], run.as_str(), "{told}");
     assert_eq!(of_task.unwrap()["task"], "say-hello");
-    assert!(repo.autopilot(&["status"]).ok().contains("no run yet"));
+    let status = repo.autopilot(&["status"]);
+    assert_eq!(status.code, Some(10), "{}", status.err);
+    assert!(status.err.contains("is missing") && status.err.contains("autopilot recover"));
 }
 
 #[test]

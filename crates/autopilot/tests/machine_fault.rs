@@ -8,12 +8,13 @@
 )]
 
 use autopilot_testkit::faulty_git::FaultyGit;
+use autopilot_testkit::small_disk::{Fill, SmallDisk};
 use autopilot_testkit::stage::{APPROVES, Ended, Stage};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_autopilot"))
@@ -129,71 +130,18 @@ fn a_killed_supervisor_costs_the_task_nothing() {
     assert!(ended.said().contains("supervisor"), "{}", ended.said());
 }
 
-/// A file system of its own for the state directory, in a mount namespace that lives as long as
-/// this does.
-struct SmallDisk {
-    holder: Child,
-    state: PathBuf,
+fn small_disk(stage: &Stage, options: &str) -> SmallDisk {
+    SmallDisk::at(&stage.state(), options)
 }
 
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ended_already = self.holder.kill();
-        let _ended_already = self.holder.wait();
-    }
-}
-
-impl SmallDisk {
-    fn under(stage: &Stage, options: &str) -> SmallDisk {
-        let state = stage.state();
-        fs::create_dir_all(&state).unwrap();
-        let ready = stage.folder().join("mounted");
-        let script = format!(
-            "mount -t tmpfs -o {options} tmpfs '{}' && touch '{}' && exec sleep 600",
-            state.display(),
-            ready.display()
-        );
-        let how: &[&str] = if is_root() { &["-m"] } else { &["-Urm"] };
-        let mut holder = Command::new("unshare");
-        let holder = holder.args(how).args(["sh", "-c", &script]).stdin(Stdio::null());
-        let holder = holder.spawn().unwrap();
-        stage.wait_until("the disk is mounted", |_| ready.exists());
-        SmallDisk { holder, state }
-    }
-
-    fn inside(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &self.holder.id().to_string(), "-m"]);
-        if !is_root() {
-            command.args(["-U", "--preserve-credentials"]);
-        }
-        command.args(["--", program]);
-        command
-    }
-
-    /// The binary with these arguments, on this disk.
-    fn command(&self, stage: &Stage, args: &[&str]) -> Command {
-        let plain = stage.command(args);
-        let mut command = self.inside(env!("CARGO_BIN_EXE_autopilot"));
-        // Whoever enters a mount namespace starts at its root.
-        command.arg("-C").arg(stage.root()).args(args).env_clear().stdin(Stdio::null());
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command
-    }
-
-    #[track_caller]
-    fn shell(&self, script: &str) {
-        let status = self.inside("sh").args(["-c", script]).status().unwrap();
-        assert!(status.success(), "{script}");
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.state.join(name).display().to_string()
-    }
-}
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
+/// The binary with these arguments, on this disk.
+fn on_disk(disk: &SmallDisk, stage: &Stage, args: &[&str]) -> Command {
+    let plain = stage.command(args);
+    let mut command = disk.inside(env!("CARGO_BIN_EXE_autopilot"));
+    // Whoever enters a mount namespace starts at its root.
+    command.arg("-C").arg(stage.root()).args(args).env_clear().stdin(Stdio::null());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
 }
 
 /// A builder that waits for a sign while the test does something to the machine.
@@ -210,30 +158,24 @@ fn builds_after_a_sign(stage: &Stage) -> (PathBuf, PathBuf) {
 
 #[test]
 fn a_disk_that_is_full_or_out_of_inodes_for_a_while_costs_the_task_nothing() {
-    let fills = [
-        ("size=192m", "dd if=/dev/zero of=FILL bs=1M 2>/dev/null; true"),
-        (
-            "size=192m,nr_inodes=3000",
-            "mkdir FILL; i=0; while echo > FILL/$i; do i=$((i+1)); done 2>/dev/null; true",
-        ),
-    ];
+    let fills = [("size=192m", Fill::Bytes), ("size=192m,nr_inodes=3000", Fill::Inodes)];
     for (options, fill) in fills {
         let stage = stage();
-        let disk = SmallDisk::under(&stage, options);
+        let disk = small_disk(&stage, options);
         let (here, go) = builds_after_a_sign(&stage);
-        let run = stage.start_command(disk.command(&stage, &["run", "tasks/say-done.md"]));
+        let run = stage.start_command(on_disk(&disk, &stage, &["run", "tasks/say-done.md"]));
         stage.wait_until("the builder is at work", |_| here.exists());
-        disk.shell(&fill.replace("FILL", &disk.file("fill")));
+        disk.fill(fill);
         fs::write(&go, "").unwrap();
         // The journal is on that disk too: where it can't be written, the run rests at once.
         stage.wait_until("it is noticed", |_| {
             let err = run.err();
             err.contains("next try") || err.contains("autopilot resume")
         });
-        disk.shell(&format!("rm -rf '{}'", disk.file("fill")));
+        disk.empty();
         let mut ended = run.wait();
         if ended.code == 2 {
-            ended = stage.start_command(disk.command(&stage, &["resume"])).wait();
+            ended = stage.start_command(on_disk(&disk, &stage, &["resume"])).wait();
         }
         assert_eq!(fault(&stage, &ended), None, "{options}");
     }
@@ -242,21 +184,19 @@ fn a_disk_that_is_full_or_out_of_inodes_for_a_while_costs_the_task_nothing() {
 #[test]
 fn a_read_only_disk_refuses_a_resume_and_costs_nothing() {
     let stage = stage();
-    let disk = SmallDisk::under(&stage, "size=192m");
+    let disk = small_disk(&stage, "size=192m");
     let (here, go) = builds_after_a_sign(&stage);
-    let run = stage.start_command(disk.command(&stage, &["run", "tasks/say-done.md"]));
+    let run = stage.start_command(on_disk(&disk, &stage, &["run", "tasks/say-done.md"]));
     stage.wait_until("the builder is at work", |_| here.exists());
-    stage.start_command(disk.command(&stage, &["stop"])).wait().expect(0);
+    stage.start_command(on_disk(&disk, &stage, &["stop"])).wait().expect(0);
     fs::write(&go, "").unwrap();
     run.wait().expect(2);
-    let remount = |how: &str| {
-        disk.shell(&format!("mount -o remount,{how} '{}'", disk.state.display()));
-    };
+    let remount = |how: &str| assert!(disk.remount(how), "{how}");
     remount("ro");
-    let refused = stage.start_command(disk.command(&stage, &["resume"])).wait();
+    let refused = stage.start_command(on_disk(&disk, &stage, &["resume"])).wait();
     refused.expect(2).says(&["Read-only file system", "autopilot resume"]);
     remount("rw");
-    let ended = stage.start_command(disk.command(&stage, &["resume"])).wait();
+    let ended = stage.start_command(on_disk(&disk, &stage, &["resume"])).wait();
     assert_eq!(fault(&stage, &ended), None);
 }
 

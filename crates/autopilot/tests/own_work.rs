@@ -57,6 +57,10 @@ fn left_behind(stage: &Stage) -> Vec<PathBuf> {
 /// Waits until git reads the large file.
 fn reading(stage: &Stage) -> Started {
     let run = stage.start(&["run", "tasks/say-done.md"]);
+    // Not before the file is there: worktrees of the preflight are captured too.
+    let is_there =
+        |stage: &Stage| files(&stage.state()).iter().any(|path| path.ends_with("data.bin"));
+    stage.wait_until("the file is there", is_there);
     stage.wait_until("git reads the file", |stage| {
         gits(stage).iter().any(|line| line.contains(" add -A"))
     });

@@ -329,9 +329,13 @@ fn a_final_acceptance_that_fails_becomes_a_task_that_mends_it() {
 fn a_final_acceptance_that_never_passes_ends_at_the_limit_of_rounds() {
     let planned = lone_tasks(&["one"]);
     let stage = stage(BINARY, &planned);
-    // Each task passes for itself, and the whole never does.
-    let commands = "commands: { tests: sh test.sh, \
-        uat: \"test -n \\\"$AUTOPILOT_TASK_ID\\\" || { cat *.txt; exit 3; }\" }\n";
+    // Each task passes for itself, and the whole never does. A gate is not told whose it is; the two
+    // take turns.
+    let turns = text(outside(&stage, "turns"));
+    let commands = format!(
+        "commands: {{ tests: sh test.sh, uat: \"echo x >> {turns}; \
+         test $(( $(wc -l < {turns}) % 2 )) = 1 || {{ cat *.txt; exit 3; }}\" }}\n"
+    );
     configure(&stage, &format!("{commands}loop: {{ max_iterations: 3 }}\n"));
     stage.run(&RUN).expect(11).says(&["FAILED: Small things"]);
     merged_once_each(&stage, &["one", "uat-fix-1", "uat-fix-2"]);
@@ -482,14 +486,19 @@ fn every_worktree_is_set_up_before_an_agent_or_a_command_works_in_it() {
     configure(
         &stage,
         &format!(
-            "{TESTS}worktrees: {{ setup: \"echo ready > set-up.txt; echo $AUTOPILOT_STEP $AUTOPILOT_TASK_ID >> {log}\" }}\n"
+            "{TESTS}worktrees: {{ setup: \"echo ready > set-up.txt; echo $AUTOPILOT_STEP $AUTOPILOT_TASK_ID in $PWD >> {log}\" }}\n"
         ),
     );
     stage.run(&RUN).expect(0);
     let set_up = fs::read_to_string(log).unwrap();
-    for line in ["build one", "build two", "validate one"] {
-        assert!(set_up.lines().any(|seen| seen == line), "`{line}` in {set_up}");
+    for who in ["build one in ", "build two in "] {
+        assert!(set_up.lines().any(|seen| seen.starts_with(who)), "`{who}` in {set_up}");
     }
+    // Gates are not told that they are one: their lines name nobody.
+    assert!(
+        set_up.lines().any(|seen| seen.starts_with("in ") && seen.contains("/proof/")),
+        "{set_up}"
+    );
     let files = stage.git(&["ls-tree", "-r", "--name-only", &branch(&stage)]);
     assert!(!files.contains("set-up.txt"), "{files}");
 }

@@ -169,8 +169,9 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
-#   home: [.npmrc, .gitconfig]   # files of your home that tests find in theirs; unset: settings of git,
-#                                # package managers and version managers
+#   home: [.asdfrc, .bundle/config, .cargo/config.toml, .condarc, .config/git/config, .config/go/env,
+#     .config/mise/config.toml, .config/pip/pip.conf, .config/uv/uv.toml, .gemrc, .gitconfig, .npmrc,
+#     .pip/pip.conf, .tool-versions, .yarnrc, .yarnrc.yml]   # files of your home that tests find in theirs
 
 # budget:
 #   max_usd: null                # per run

@@ -32,12 +32,16 @@ impl RunBranch {
             let commit = commit.map(Oid::parse).transpose()?;
             Ok(BranchRecord { branch: task_branch(task), commit })
         };
-        let records: Vec<BranchRecord> =
+        let mut records: Vec<BranchRecord> =
             state.task_commits().map(record).collect::<Result<_, GitError>>()?;
-        let mends = self.hub.mend_branches(&records)?;
-        let mut notices: Vec<String> = mends.iter().map(mend_notice).collect();
         let tips: Vec<Oid> = state.merged_tips().map(Oid::parse).collect::<Result<_, _>>()?;
         let branch = &state.run.branch;
+        if tips.is_empty() {
+            // A merge may have moved it and died before the record; then it is merged once more.
+            records.push(BranchRecord { branch: branch.clone(), commit: None });
+        }
+        let mends = self.hub.mend_branches(&records)?;
+        let mut notices: Vec<String> = mends.iter().map(mend_notice).collect();
         if let Some(commit) = self.hub.newest_of(&tips)?
             && self.hub.restore_branch(branch, &commit)?
         {
@@ -70,8 +74,8 @@ fn mend_notice(mend: &BranchMend) -> String {
             commit.short()
         ),
         BranchMend::Removed { branch } => format!(
-            "branch {branch} was damaged in Autopilot's own repository; nothing had been merged from \
-             it, so it was removed and is made again"
+            "branch {branch} was damaged in Autopilot's own repository; no merge of it was on record, \
+             so it was removed and is made again"
         ),
     }
 }

@@ -200,6 +200,7 @@ fn temporary_files_of_dead_processes_are_swept_and_nothing_else() {
         format!("deep/.note.json.{dead}.ff.0.tmp"),
         format!("autopilot.db.{dead}-0.tmp"),
         format!("autopilot.db.{dead}-0.tmp-wal"),
+        format!("autopilot.db.{dead}-0.tmp-journal"),
     ];
     let kept = [
         format!(".state.json.{live}.18a.3.tmp"),
@@ -211,7 +212,7 @@ fn temporary_files_of_dead_processes_are_swept_and_nothing_else() {
     for name in gone.iter().chain(&kept) {
         std::fs::write(temp.path().join(name), "").unwrap();
     }
-    assert_eq!(sweep_temporary(temp.path(), false), 3);
+    assert_eq!(sweep_temporary(temp.path(), false), 4);
     assert_eq!(sweep_temporary(temp.path(), true), 1);
     for name in &gone {
         assert!(!temp.path().join(name).exists(), "{name}");

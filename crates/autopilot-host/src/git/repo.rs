@@ -10,7 +10,7 @@ use super::command::GitCommand;
 use super::error::GitError;
 use super::identity::CommitIdentity;
 use super::object::Oid;
-use crate::redact;
+use crate::{checkout, redact};
 
 /// The oldest version of git that has `merge-tree --write-tree`.
 const GIT_OLDEST: (u32, u32) = (2, 38);
@@ -204,6 +204,9 @@ fn user(dir: &Path, operation: &str) -> GitCommand {
     GitCommand::as_user(operation, dir)
 }
 
+/// The exit code by which git refuses.
+const REFUSED: i32 = 128;
+
 fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     if !dir.is_dir() {
         return Err(RepoRefusal::NotARepository { path: dir.to_owned() }.into());
@@ -212,11 +215,14 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
         user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
     if bare.code() != Some(0) {
         let path = dir.to_owned();
-        return Err(if bare.stderr.contains("dubious ownership") {
-            RepoRefusal::ForeignOwner { path }.into()
-        } else {
-            RepoRefusal::NotARepository { path }.into()
-        });
+        if bare.stderr.contains("dubious ownership") {
+            return Err(RepoRefusal::ForeignOwner { path }.into());
+        }
+        // Where there is a repository to be seen, it is git that does not work.
+        if bare.code().is_none() || checkout::find(dir).is_some() {
+            bare.expect_code(&[0])?;
+        }
+        return Err(RepoRefusal::NotARepository { path }.into());
     }
     if bare.stdout.trim_ascii() == b"true" {
         return Err(RepoRefusal::Bare { path: dir.to_owned() }.into());
@@ -224,7 +230,8 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     let ask = |what: &str| -> Result<PathBuf, GitError> {
         let out = user(dir, "find the repository")
             .args(["rev-parse", "--path-format=absolute", what])
-            .run()?;
+            .run()?
+            .expect_code(&[0, REFUSED])?;
         if out.code() != Some(0) {
             // Inside `.git` itself there is a repository but no working tree.
             return Err(RepoRefusal::NotARepository { path: dir.to_owned() }.into());

@@ -56,9 +56,9 @@ pub(super) fn closing(journal: &Utf8Path) {
     let _stays = fs::write(path_of(journal), CLOSING);
 }
 
-/// Removes the mark, unless another process still has the log.
+/// Removes the mark, unless commits are left in the log.
 pub(super) fn closed(journal: &Utf8Path) {
-    if log_of(journal).exists() {
+    if fs::metadata(log_of(journal)).is_ok_and(|log| log.len() > 0) {
         let _stays = fs::write(path_of(journal), OPEN);
     } else {
         let _stays = fs::remove_file(path_of(journal));

@@ -5,7 +5,7 @@ use autopilot_engine::store;
 use autopilot_journal::SqliteReader;
 use autopilot_testkit::stage::Stage;
 use camino::Utf8PathBuf;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -134,7 +134,7 @@ impl JournalFixture {
 
     /// The bodies of all records, as they are stored.
     pub fn records(&self) -> Vec<String> {
-        let journal = Connection::open(self.journal()).unwrap();
+        let journal = self.look();
         let sql = "SELECT CAST(body AS TEXT) FROM record ORDER BY run, seq";
         let mut rows = journal.prepare(sql).unwrap();
         rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
@@ -147,9 +147,13 @@ impl JournalFixture {
         self.query(&format!("SELECT CAST(body AS TEXT) FROM blob WHERE hash = '{hash}'"))
     }
 
+    /// A connection that leaves the log of the journal alone when it is closed.
+    fn look(&self) -> Connection {
+        Connection::open_with_flags(self.journal(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
+    }
+
     fn query(&self, sql: &str) -> String {
-        let journal = Connection::open(self.journal()).unwrap();
-        journal.query_row(sql, [], |row| row.get(0)).unwrap()
+        self.look().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 }
 

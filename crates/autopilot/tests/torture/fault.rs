@@ -43,6 +43,8 @@ const KINDS: [(&str, FaultKind); 9] = [
 
 const FAULTS_DEFAULT: u64 = 3;
 const FAULTS_PER_RUN_MAX: u32 = 5;
+/// Every fault is over soon, so a run that rests more often does not get over one.
+const RESTS_PER_RUN_MAX: u32 = 2 * FAULTS_PER_RUN_MAX;
 /// As many as the smallest machine has cores.
 const THREADS: usize = 2;
 /// How long a process of the wanted kind is waited for; steps that have none are common.
@@ -154,7 +156,10 @@ fn torture(kind: FaultKind, draw: &mut Draw) -> (u32, u32) {
         match ended.unwrap_or_else(|| controller.end()) {
             Ended::Code(0) => break,
             // A fault of the machine that lasted: the run rests, and the fault is over by now.
-            Ended::Code(2) => rests += 1,
+            Ended::Code(2) => {
+                rests += 1;
+                assert!(rests <= RESTS_PER_RUN_MAX, "it rests again and again:\n{}", trial.log());
+            }
             Ended::Signal(9) if kind == FaultKind::Controller => {
                 if trial.is_over() {
                     break;
