@@ -315,6 +315,46 @@ fn an_autopilot_folder_that_cannot_be_written_is_named_before_a_run_begins() {
     assert_eq!(runs.matches("Say done").count(), 1, "the refused one is no run: {runs}");
 }
 
+/// A builder that adds its line, does something else the first time, and nothing when it repairs.
+fn builds_once_with(stage: &Stage, command: &str) {
+    let build = format!(
+        "- step: build\n  do:\n    - append: {{ app.txt: \"done\\n\" }}\n    - run: \"{command}\"\n    \
+         - answer: {{ changed_files: [app.txt], notes: x }}\n"
+    );
+    let fix = "- step: fix\n  do:\n    - answer: { changed_files: [], notes: x }\n";
+    stage.agents(&[&build, fix, APPROVES]);
+}
+
+#[test]
+fn files_in_a_closed_directory_are_taken_and_a_closed_worktree_is_used_again() {
+    let stage = stage();
+    let task = stage.read("tasks/say-done.md").replace("- app.txt\n", "- app.txt\n- locked/\n");
+    stage.write("tasks/say-done.md", &task);
+    let close = "mkdir locked; echo precious > locked/f; chmod 0 locked; chmod 0555 .";
+    builds_once_with(&stage, close);
+    run_as_someone(&stage, &RUN).expect(0);
+    let git = ["-c", "safe.directory=*", "show", "autopilot/say-done:locked/f"];
+    assert_eq!(stage.git(&git), "precious");
+}
+
+#[test]
+fn a_path_that_is_too_long_to_be_read_is_told_and_the_round_has_failed() {
+    let stage = stage();
+    // A shell can't go down as far.
+    let deep = "import os\nfor _ in range(500):\n    os.mkdir('deep-down-below')\n    \
+                os.chdir('deep-down-below')\nopen('f', 'w').write('x')\n";
+    let script = stage.folder().join("deep.py");
+    std::fs::write(&script, deep).unwrap();
+    builds_once_with(&stage, &format!("python3 {}", text(script)));
+    let ended = stage.run(&RUN).expect(0);
+    assert!(stage.first_task()["iteration"] == 2, "{}", ended.code);
+    let prompt = stage.texts_of("fix");
+    assert!(
+        prompt.contains("too long to be read") && prompt.contains("deep-down-below"),
+        "{prompt}"
+    );
+}
+
 #[test]
 fn a_full_disk_rests_the_run_and_it_goes_on_when_there_is_room() {
     let stage = stage();

@@ -77,6 +77,9 @@ pub enum Violation {
     OutOfTime { kept: PathBuf },
 }
 
+/// How much of a path that is too long is told.
+const PATH_CHARS_TOLD_MAX: usize = 80;
+
 /// The agent's work as the hub now holds it.
 #[derive(Clone, Debug)]
 pub struct Capture {
@@ -268,14 +271,22 @@ impl Slot {
                     OsString::from_vec([b":(exclude,literal)".as_slice(), &nested.path].concat())
                 }))
                 .timeout(TRANSFER_TIMEOUT)
-                .ok()
+                .run()?
+                .expect_code(&[0])
         };
         match add(&[]) {
-            Ok(_) => return Ok(()),
+            // A directory that git can't open is left out with no more than a warning.
+            Ok(done) if done.stderr.is_empty() => return Ok(()),
             Err(error) if error.is_cut_short() => return Err(error.into()),
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
-        loosen(&self.dir)?;
+        let too_long = loosen(&self.dir)?;
+        if let Some(first) = too_long.first() {
+            let first = first.strip_prefix(&self.dir).unwrap_or(first).to_string_lossy();
+            let begins: String = first.chars().take(PATH_CHARS_TOLD_MAX).collect();
+            let reason = format!("a path is too long to be read; it begins with `{begins}`");
+            violations.push(Violation::Unreadable { reason });
+        }
         remove_tree(&index.with_extension("index.lock"))?;
         let Err(first) = add(&[]) else { return Ok(()) };
         if first.is_cut_short() {

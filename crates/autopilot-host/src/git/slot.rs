@@ -19,6 +19,7 @@ use super::object::Oid;
 use super::repo::UserRepo;
 use super::state::write_atomic;
 use super::sweep::{Tracked, remove_tree, sweep};
+use crate::dir::open_up;
 use crate::fail;
 
 /// Build output worth keeping, and the lock files that say from what it was built.
@@ -178,6 +179,10 @@ impl Slot {
 
     /// Fills the slot with a commit. Work found in it that no ref holds is rescued first.
     pub fn prepare(&self, wanted: &Prepare<'_>) -> Result<PreparedSlot, GitError> {
+        if self.dir.exists() {
+            // An agent may have taken our permission to remove anything in it.
+            open_up(&self.dir).on("make writable", &self.dir)?;
+        }
         let rescued = self.rescue(wanted.now)?;
         self.make_dirs()?;
         let tracked = self.tracked(wanted.commit)?;

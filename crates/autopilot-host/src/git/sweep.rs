@@ -85,11 +85,17 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
 }
 
 /// Restores our access to every directory and file below `root` that an agent made unreadable.
-pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
+/// Returns the directories that can't be read all the same, because their path is too long.
+pub(crate) fn loosen(root: &Path) -> Result<Vec<PathBuf>, GitError> {
     let mut pending = vec![root.to_owned()];
+    let mut too_long = Vec::new();
     while let Some(dir) = pending.pop() {
-        open_up(&dir).on("make writable", &dir)?;
-        for entry in fs::read_dir(&dir).on("read", &dir)? {
+        let opened = open_up(&dir).and_then(|()| fs::read_dir(&dir));
+        if opened.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENAMETOOLONG)) {
+            too_long.push(dir);
+            continue;
+        }
+        for entry in opened.on("make readable", &dir)? {
             patience::check().on("make readable", root)?;
             let entry = entry.on("read", &dir)?;
             let path = entry.path();
@@ -97,11 +103,16 @@ pub(crate) fn loosen(root: &Path) -> Result<(), GitError> {
             if kind.is_dir() {
                 pending.push(path);
             } else if kind.is_file() {
-                add_mode(&path, 0o600).on("make readable", &path)?;
+                match add_mode(&path, 0o600) {
+                    Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => {
+                        too_long.push(path);
+                    }
+                    changed => changed.on("make readable", &path)?,
+                }
             }
         }
     }
-    Ok(())
+    Ok(too_long)
 }
 
 #[cfg(test)]

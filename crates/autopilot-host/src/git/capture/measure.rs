@@ -148,7 +148,7 @@ impl Slot {
     pub(super) fn survey(&self, index: &Path, measured: Measured) -> Result<Survey, GitError> {
         match self.survey_once(index, measured) {
             Err(error) if !error.is_cut_short() => {
-                loosen(&self.dir)?;
+                let _told_when_the_files_are_taken = loosen(&self.dir)?;
                 self.survey_once(index, measured)
             }
             surveyed => surveyed,
