@@ -47,8 +47,8 @@ pub enum WorkspaceError {
     #[error(transparent)]
     Git(GitError),
     #[error(
-        "Autopilot's own repository `{path}` has lost {lost} objects that the run needs, and your \
-         repository does not have them either"
+        "Autopilot's own repository `{path}` has lost objects that the run needs ({lost} or more), \
+         and your repository does not have them either"
     )]
     HubDamaged { path: Utf8PathBuf, lost: usize },
     #[error(transparent)]

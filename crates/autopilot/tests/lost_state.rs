@@ -101,6 +101,7 @@ fn brings_back_the_work(stage: &Stage) {
 fn a_missing_journal_is_missed_and_the_work_is_brought_back() {
     let (stage, state) = killed();
     remove(&state.join("autopilot.db"), &["", "-wal"]);
+    stage.run(&["doctor"]).expect(78).says(&["the journal", "is missing", "autopilot recover"]);
     all_say(&stage, &["autopilot.db` is missing", "autopilot recover"]);
     let refused = stage.run(&["recover", "--journal"]).expect(10);
     in_plain_words(&refused, "recover --journal");

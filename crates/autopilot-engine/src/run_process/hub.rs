@@ -9,7 +9,7 @@ use crate::place::StatePaths;
 use crate::workspace::WorkspaceError;
 use autopilot_core::number::count;
 use autopilot_core::state::State;
-use autopilot_host::git::{GitError, Hub, ObjectMend, Oid, UserRepo};
+use autopilot_host::git::{CommandError, CommandStatus, GitError, Hub, ObjectMend, Oid, UserRepo};
 use camino::Utf8PathBuf;
 
 /// The most refs that a message names.
@@ -30,14 +30,19 @@ pub(super) fn open(
     let notices = match first {
         Ok(notices) => notices,
         Err(error) => {
-            let mend = again(|| workshop.hub.mend_objects(&workshop.repo))?;
+            let recorded = recorded(&chosen.state)?;
+            let mend = again(|| workshop.hub.mend_objects(&workshop.repo, &recorded))?;
             if mend.is_nothing() {
                 return Err(error.into());
             }
             notice(&mended(&mend));
-            prepare(&workshop, &branch, &chosen.state).map_err(|error| match mend.lost.len() {
-                0 => error.into(),
-                lost => WorkspaceError::HubDamaged { path: hub_path(place), lost },
+            // What git still refuses needs objects that were in no ref and on no record.
+            prepare(&workshop, &branch, &chosen.state).map_err(|error| {
+                let lost = mend.lost.len().max(1);
+                match is_refusal(&error) {
+                    true => WorkspaceError::HubDamaged { path: hub_path(place), lost },
+                    false => error.into(),
+                }
             })?
         }
     };
@@ -61,6 +66,20 @@ fn prepare(
     let mut notices: Vec<String> = saved.into_iter().map(kept).collect();
     notices.extend(branch.restore(state)?);
     Ok(notices)
+}
+
+/// The commits that the journal says were merged.
+fn recorded(state: &State) -> Result<Vec<Oid>, GitError> {
+    let commits = state.task_commits().filter_map(|(_, commit)| commit);
+    commits.chain(state.merged_tips()).map(Oid::parse).collect()
+}
+
+/// Whether git ran and said no. One that was killed has said nothing.
+fn is_refusal(error: &GitError) -> bool {
+    let refused = |error: &CommandError| {
+        matches!(error, CommandError::Failed { status: CommandStatus::Code(_), .. })
+    };
+    matches!(error, GitError::Command(error) if refused(error))
 }
 
 fn mended(mend: &ObjectMend) -> String {

@@ -33,13 +33,13 @@ impl ObjectMend {
 }
 
 impl Hub {
-    /// Looks for missing objects and brings them back. Refs to commits that nobody has are removed:
-    /// every git command would fail over them.
-    pub fn mend_objects(&self, repo: &UserRepo) -> Result<ObjectMend, GitError> {
+    /// Looks for missing objects, those that refs need and those that are on record, and brings them
+    /// back. Refs to commits that nobody has are removed: every git command would fail over them.
+    pub fn mend_objects(&self, repo: &UserRepo, recorded: &[Oid]) -> Result<ObjectMend, GitError> {
         let mut mend = ObjectMend::default();
         let theirs = repo.objects_dir();
         for _ in 0..SEARCHES_MAX {
-            let missing = self.missing_objects()?;
+            let missing = self.missing_objects(recorded)?;
             let asked = GitCommand::isolated("look for objects", &repo.common_dir);
             let found = existing(asked, &missing)?;
             mend.lost = missing.into_iter().filter(|oid| !found.contains(oid)).collect();
@@ -60,8 +60,8 @@ impl Hub {
         Ok(mend)
     }
 
-    /// Lists the objects that refs need and the hub lacks.
-    fn missing_objects(&self) -> Result<Vec<Oid>, GitError> {
+    /// Lists the objects that the hub lacks, of those that refs need and of these.
+    fn missing_objects(&self, recorded: &[Oid]) -> Result<Vec<Oid>, GitError> {
         let searched = self
             .git("look for missing objects")
             .args(["fsck", "--connectivity-only", "--no-dangling", "--no-reflogs"])
@@ -74,6 +74,7 @@ impl Hub {
             None => searched.expect_code(&[0])?,
         };
         let mut named: Vec<Oid> = self.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
+        named.extend(recorded.iter().cloned());
         let text = [searched.stdout, searched.stderr.into_bytes()].concat();
         let words = text.split(|b| !b.is_ascii_hexdigit());
         named.extend(words.filter_map(|word| Oid::from_bytes(word).ok()));

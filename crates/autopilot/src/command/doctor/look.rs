@@ -4,6 +4,7 @@ use super::super::gc;
 use super::super::past;
 use super::finding::DoctorFinding;
 use autopilot_core::number::size;
+use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::{run_process, workspace};
 use autopilot_host::exec::Supervisor;
@@ -132,6 +133,8 @@ pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
             ),
             Err(error) => DoctorFinding::missing("journal", autopilot_engine::cause::chain(&error)),
         });
+    } else if let Some(lost) = LostState::of(place, &StateEnv::from_process()) {
+        findings.push(DoctorFinding::missing("journal", format!("{lost}; {}", lost.remedy())));
     }
     findings.extend(leftovers(place));
     findings
