@@ -42,7 +42,9 @@ pub fn programs(line: &str) -> Vec<NamedProgram> {
     let mut found: Vec<NamedProgram> = Vec::new();
     let Some(tokens) = tokens(line) else { return found };
     let mut is_moved = false;
-    for (place, command) in tokens.split(|token| matches!(token, Token::Operator(_))).enumerate() {
+    for (place, command) in
+        tokens.split(|token| matches!(token, ShellToken::Operator(_))).enumerate()
+    {
         let words = command_words(command);
         let Some(word) = words.first() else { continue };
         if COMPOUND.contains(&word.text.as_str()) || changes_names(&words) {
@@ -67,10 +69,10 @@ pub fn programs(line: &str) -> Vec<NamedProgram> {
 }
 
 /// The words of a command from the name of its program on.
-fn command_words(command: &[Token]) -> Vec<&Word> {
+fn command_words(command: &[ShellToken]) -> Vec<&Word> {
     let words = command.iter().filter_map(|token| match token {
-        Token::Word(word) => Some(word),
-        Token::Operator(_) => None,
+        ShellToken::Word(word) => Some(word),
+        ShellToken::Operator(_) => None,
     });
     let is_lead = |word: &&Word| {
         let text = word.text.as_str();
@@ -86,12 +88,12 @@ fn changes_names(words: &[&Word]) -> bool {
 }
 
 /// Whether the command before or after `||` at this place decides nothing when it is missing.
-fn is_alternative(tokens: &[Token], place: usize) -> bool {
+fn is_alternative(tokens: &[ShellToken], place: usize) -> bool {
     let operators: Vec<&str> = tokens
         .iter()
         .filter_map(|token| match token {
-            Token::Operator(text) => Some(text.as_str()),
-            Token::Word(_) => None,
+            ShellToken::Operator(text) => Some(text.as_str()),
+            ShellToken::Word(_) => None,
         })
         .collect();
     let at = |place: Option<usize>| place.and_then(|place| operators.get(place)) == Some(&"||");
@@ -113,14 +115,14 @@ struct Word {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum ShellToken {
     Word(Word),
     Operator(String),
 }
 
 /// The words and operators of a line; none for one that can't be read without a shell: an open
 /// quote, a here-document, a PATH of its own in front of a command.
-fn tokens(line: &str) -> Option<Vec<Token>> {
+fn tokens(line: &str) -> Option<Vec<ShellToken>> {
     let mut read = LineReader::default();
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -169,7 +171,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
 
 #[derive(Default)]
 struct LineReader {
-    tokens: Vec<Token>,
+    tokens: Vec<ShellToken>,
     word: Option<Word>,
     /// The next word is the target of a redirection.
     is_target: bool,
@@ -197,14 +199,14 @@ impl LineReader {
         if word.text.starts_with("PATH=") {
             return None;
         }
-        self.tokens.push(Token::Word(word));
+        self.tokens.push(ShellToken::Word(word));
         Some(())
     }
 
     fn operator(&mut self, c: char, is_double: bool) -> Option<()> {
         self.end_word()?;
         let text = String::from(c).repeat(1 + usize::from(is_double));
-        self.tokens.push(Token::Operator(text));
+        self.tokens.push(ShellToken::Operator(text));
         Some(())
     }
 

@@ -324,7 +324,7 @@ mod tests {
         }
         let plain = "[user]\n  name = Ada Lovelace\n  email = 12345+ada-lovelace@users.example.com\n\
             signingkey = 0123456789ABCDEF\n[core]\n  sshCommand = ssh -i ~/.ssh/id_ed25519\n\
-            registry=https://registry.example/npm/abcdef0123456789/\n";
+            registry=https://packages.example/npm/abcdef0123456789/\n";
         assert_eq!(of_settings(plain), [""; 0]);
     }
 }

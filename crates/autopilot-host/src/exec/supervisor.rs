@@ -34,7 +34,7 @@ use super::wire::{
 use crate::proc::{self, ProcessIdentity};
 use crate::sandbox;
 use hold::ProgramHold;
-use init::InitReport;
+use init::JailReport;
 use launch::TreeRoot;
 pub use probe::namespaces as probe_namespaces;
 
@@ -272,9 +272,9 @@ impl ProcessTree {
         let TreeRoot::Init(init) = &self.root else { return };
         for report in init.reports() {
             match report {
-                InitReport::Exited { code, signal } => self.ended(code, signal),
-                InitReport::Stopped => self.stopped(),
-                InitReport::Entered | InitReport::Started | InitReport::Failed(_) => {}
+                JailReport::Exited { code, signal } => self.ended(code, signal),
+                JailReport::Stopped => self.stopped(),
+                JailReport::Entered | JailReport::Started | JailReport::Failed(_) => {}
             }
         }
     }

@@ -21,7 +21,7 @@ use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
 use crate::fail;
 use crate::patience::{self, CutShort};
-pub(crate) use measure::Measured;
+pub(crate) use measure::MeasuredFiles;
 use measure::NestedFiles;
 pub use measure::{CaptureCaps, Oversize};
 pub use set_aside::OVERSIZE;
@@ -151,7 +151,7 @@ impl Slot {
     /// moved out of the way first.
     fn take_files(&self, request: &CaptureRequest<'_>) -> Result<TreeSnapshot, GitError> {
         let index = self.scratch_index()?;
-        let measured = Measured::NewAndChanged;
+        let measured = MeasuredFiles::NewAndChanged;
         let first = self.snapshot_tree(&index, measured);
         let mut snapshot = match first {
             Err(GitError::Oversize(what)) if !what.is_whole() => {
@@ -192,7 +192,7 @@ impl Slot {
     pub(crate) fn snapshot_tree(
         &self,
         index: &Path,
-        measured: Measured,
+        measured: MeasuredFiles,
     ) -> Result<TreeSnapshot, GitError> {
         let mut violations = Vec::new();
         let survey = self.survey(index, measured)?;

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::capture::{AttemptName, CaptureCaps, CaptureRequest, Measured, TreeSnapshot};
+use super::capture::{AttemptName, CaptureCaps, CaptureRequest, MeasuredFiles, TreeSnapshot};
 use super::command::TRANSFER_TIMEOUT;
 use super::disposable::{self, Fresh};
 use super::error::{GitError, OnFile};
@@ -231,7 +231,7 @@ impl Slot {
             .git_in(format!("verify {commit}"), &self.dir, &index)
             .args(["read-tree", commit.as_str()])
             .ok()?;
-        let found = self.snapshot_tree(&index, Measured::New)?;
+        let found = self.snapshot_tree(&index, MeasuredFiles::New)?;
         remove_tree(&index)?;
         Ok(found)
     }

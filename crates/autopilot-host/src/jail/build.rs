@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{SFlag, fstat};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::mount::{self, NO_DEVICES, NO_SETUID, READ_ONLY, Reach};
+use super::mount::{self, MountReach, NO_DEVICES, NO_SETUID, READ_ONLY};
 use super::plan::{JailMount, JailPlan};
 use super::{socket, view};
 
@@ -85,11 +85,11 @@ pub fn build(plan: &JailPlan, named: &[PathBuf]) -> Result<Vec<PathBuf>, JailErr
     }
     mask_sockets(&sockets, &write, &plan.sockets)?;
     let all = READ_ONLY | NO_SETUID | NO_DEVICES;
-    mount::change(Path::new("/"), Reach::AllBelow, all, 0)
+    mount::change(Path::new("/"), MountReach::AllBelow, all, 0)
         .map_err(JailError::at("make everything read-only below", Path::new("/")))?;
     for path in writable_before {
         let is_within = write.iter().any(|other| view::is_below(path, other));
-        match mount::change(path, Reach::One, 0, READ_ONLY) {
+        match mount::change(path, MountReach::One, 0, READ_ONLY) {
             // It is part of another writable path and has no mount of its own.
             Err(error) if is_within && error.raw_os_error() == Some(libc::EINVAL) => {}
             done => done.map_err(JailError::at("allow writing to", path))?,
@@ -102,7 +102,7 @@ pub fn build(plan: &JailPlan, named: &[PathBuf]) -> Result<Vec<PathBuf>, JailErr
     };
     for point in points.iter().filter(|point| is_open(point)) {
         // A mount that was read-only before stays so, which is no failure.
-        let _ = mount::change(point, Reach::One, 0, READ_ONLY);
+        let _ = mount::change(point, MountReach::One, 0, READ_ONLY);
     }
     let mut open = reopen(&masks)?;
     open.extend(write);
@@ -329,7 +329,7 @@ fn reopen(masks: &[Mask]) -> Result<Vec<PathBuf>, JailError> {
         }
     }
     for dir in &open {
-        mount::change(dir, Reach::One, 0, READ_ONLY)
+        mount::change(dir, MountReach::One, 0, READ_ONLY)
             .map_err(JailError::at("allow writing to", dir))?;
     }
     let devices = masks.iter().flat_map(|mask| &mask.through).map(|(place, _)| place.as_path());
@@ -339,7 +339,7 @@ fn reopen(masks: &[Mask]) -> Result<Vec<PathBuf>, JailError> {
             .is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     };
     for node in devices.filter(|node| is_device(node)).chain([Path::new(TERMINALS)]) {
-        mount::change(node, Reach::One, 0, READ_ONLY | NO_DEVICES)
+        mount::change(node, MountReach::One, 0, READ_ONLY | NO_DEVICES)
             .map_err(JailError::at("use", node))?;
     }
     Ok(open)
@@ -348,5 +348,5 @@ fn reopen(masks: &[Mask]) -> Result<Vec<PathBuf>, JailError> {
 /// Makes the process table read-only. Root's own number is that of the machine's root, who owns the
 /// settings of the kernel in it.
 pub fn seal_processes() -> io::Result<()> {
-    mount::change(Path::new(PROCESSES), Reach::One, READ_ONLY, 0)
+    mount::change(Path::new(PROCESSES), MountReach::One, READ_ONLY, 0)
 }

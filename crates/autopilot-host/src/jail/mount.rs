@@ -19,7 +19,7 @@ pub const NO_DEVICES: u64 = 4;
 
 /// The mounts that a change of attributes reaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum MountReach {
     One,
     AllBelow,
 }
@@ -61,10 +61,10 @@ pub fn attach(tree: &OwnedFd, at: &Path) -> io::Result<()> {
 }
 
 /// Sets and clears attributes of the mount at `path`, which must be the root of a mount.
-pub fn change(path: &Path, reach: Reach, set: u64, clear: u64) -> io::Result<()> {
+pub fn change(path: &Path, reach: MountReach, set: u64, clear: u64) -> io::Result<()> {
     let path = c_path(path)?;
     let wanted = MountAttributes { set, clear, propagation: 0, user_namespace: 0 };
-    let flags = if reach == Reach::AllBelow { AT_RECURSIVE } else { 0 };
+    let flags = if reach == MountReach::AllBelow { AT_RECURSIVE } else { 0 };
     // SAFETY: path and attributes outlive the call, and the size is that of the attributes.
     let done = unsafe {
         libc::syscall(

@@ -46,7 +46,7 @@ pub(super) struct JailInit {
 /// A report of an init to its supervisor.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum InitReport {
+pub(super) enum JailReport {
     /// The process that sends this is about to become the program.
     Entered,
     /// The program runs.
@@ -105,16 +105,16 @@ impl JailInit {
         let mut agent = None;
         loop {
             match (self.receive(MsgFlags::empty()), agent) {
-                (Ok(Some((InitReport::Entered, pid))), _) => {
+                (Ok(Some((JailReport::Entered, pid))), _) => {
                     // It waits for our word, so it is there to be looked at.
                     agent = proc::read(pid).map(|process| process.id);
                     self.wait_for(hold).map_err(|failure| self.end(failure))?;
                     send(&self.socket, GO_ON);
                 }
-                (Ok(Some((InitReport::Started, _))), Some(agent)) => return Ok(agent),
-                (Ok(Some((InitReport::Failed(failure), _))), _) => return Err(self.end(failure)),
-                (Ok(Some((InitReport::Stopped | InitReport::Exited { .. }, _))), _) => {}
-                (Ok(Some((InitReport::Started, _)) | None) | Err(_), _) => {
+                (Ok(Some((JailReport::Started, _))), Some(agent)) => return Ok(agent),
+                (Ok(Some((JailReport::Failed(failure), _))), _) => return Err(self.end(failure)),
+                (Ok(Some((JailReport::Stopped | JailReport::Exited { .. }, _))), _) => {}
+                (Ok(Some((JailReport::Started, _)) | None) | Err(_), _) => {
                     let lost = io::Error::other("its init exited before the program was started");
                     return Err(self.end(LaunchFailure::at(LaunchStage::Supervisor, lost)));
                 }
@@ -132,7 +132,7 @@ impl JailInit {
     }
 
     /// Returns what the init has reported since, oldest first.
-    pub fn reports(&self) -> Vec<InitReport> {
+    pub fn reports(&self) -> Vec<JailReport> {
         let next = || self.receive(MsgFlags::MSG_DONTWAIT).ok().flatten();
         std::iter::from_fn(next).map(|(report, _)| report).collect()
     }
@@ -142,7 +142,7 @@ impl JailInit {
     pub fn await_success(&self) -> bool {
         let mut succeeded = false;
         while let Ok(Some((report, _))) = self.receive(MsgFlags::empty()) {
-            if let InitReport::Exited { code, .. } = report {
+            if let JailReport::Exited { code, .. } = report {
                 succeeded = code == Some(0);
             }
         }
@@ -175,7 +175,7 @@ impl JailInit {
     }
 
     /// Returns the next report and the number of its sender; `None` when the init is gone.
-    fn receive(&self, flags: MsgFlags) -> io::Result<Option<(InitReport, i32)>> {
+    fn receive(&self, flags: MsgFlags) -> io::Result<Option<(JailReport, i32)>> {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         let mut iov = [IoSliceMut::new(&mut buffer)];
         let mut space = cmsg_space!(nix::sys::socket::UnixCredentials);
@@ -204,7 +204,7 @@ impl JailInit {
 
 /// Tells the supervisor which process becomes the program, and waits until it has looked.
 pub(super) fn introduce(socket: &OwnedFd) -> io::Result<()> {
-    tell(socket, &InitReport::Entered);
+    tell(socket, &JailReport::Entered);
     let mut word = [0; 1];
     loop {
         match nix::unistd::read(socket, &mut word) {
@@ -216,7 +216,7 @@ pub(super) fn introduce(socket: &OwnedFd) -> io::Result<()> {
     }
 }
 
-fn tell(socket: &OwnedFd, report: &InitReport) {
+fn tell(socket: &OwnedFd, report: &JailReport) {
     send(socket, &serde_json::to_vec(report).unwrap_or_default());
 }
 
@@ -236,10 +236,10 @@ fn be_init(
 ) -> ! {
     let life = std::panic::AssertUnwindSafe(|| match begin(order, plan, stdio, socket, ids) {
         Ok((program, signals)) => {
-            tell(socket, &InitReport::Started);
+            tell(socket, &JailReport::Started);
             attend(program, socket, &signals);
         }
-        Err(failure) => tell(socket, &InitReport::Failed(failure)),
+        Err(failure) => tell(socket, &JailReport::Failed(failure)),
     });
     // A panic must not unwind into the supervisor's code, of which this process is a copy.
     let _ = std::panic::catch_unwind(life);
@@ -365,15 +365,15 @@ fn attend(program: i32, socket: &OwnedFd, signals: &SignalFd) {
                 continue;
             }
             if libc::WIFSTOPPED(status) {
-                tell(socket, &InitReport::Stopped);
+                tell(socket, &JailReport::Stopped);
             } else if libc::WIFEXITED(status) {
                 runs = false;
                 let code = Some(libc::WEXITSTATUS(status));
-                tell(socket, &InitReport::Exited { code, signal: None });
+                tell(socket, &JailReport::Exited { code, signal: None });
             } else if libc::WIFSIGNALED(status) {
                 runs = false;
                 let signal = Some(libc::WTERMSIG(status));
-                tell(socket, &InitReport::Exited { code: None, signal });
+                tell(socket, &JailReport::Exited { code: None, signal });
             }
         }
         let mut fds = [

@@ -36,7 +36,7 @@ impl Default for CaptureCaps {
 
 /// The files that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measured {
+pub(crate) enum MeasuredFiles {
     /// New files, and those whose size or time is not that of the index.
     NewAndChanged,
     /// New files only, where the index knows nothing of the others.
@@ -145,7 +145,7 @@ impl Survey {
 
 impl Slot {
     /// Lists and measures what git would take.
-    pub(super) fn survey(&self, index: &Path, measured: Measured) -> Result<Survey, GitError> {
+    pub(super) fn survey(&self, index: &Path, measured: MeasuredFiles) -> Result<Survey, GitError> {
         match self.survey_once(index, measured) {
             Err(error) if !error.is_cut_short() => {
                 let _told_when_the_files_are_taken = loosen(&self.dir)?;
@@ -155,7 +155,7 @@ impl Slot {
         }
     }
 
-    fn survey_once(&self, index: &Path, measured: Measured) -> Result<Survey, GitError> {
+    fn survey_once(&self, index: &Path, measured: MeasuredFiles) -> Result<Survey, GitError> {
         let mut survey = Survey::new(self.pools.caps.files_max);
         let mut nested: Vec<Vec<u8>> = Vec::new();
         self.each_listed(index, &["--others", "--exclude-standard"], |path| {
@@ -166,7 +166,7 @@ impl Slot {
                 None => self.measure(&mut survey, path, false),
             }
         })?;
-        if measured == Measured::NewAndChanged {
+        if measured == MeasuredFiles::NewAndChanged {
             self.each_listed(index, &["--modified"], |path| self.measure(&mut survey, path, true))?;
         }
         for path in nested {
