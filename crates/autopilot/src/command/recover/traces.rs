@@ -45,7 +45,7 @@ pub fn tell(global: &Global, place: &StatePaths) -> Done {
     };
     if traces.is_empty() {
         terminal::say(&format!(
-            "{was}, and it has no branch of an earlier run: nothing to recover"
+            "{was}; your repository has no branch of an earlier run to recover from"
         ));
         return done();
     }
