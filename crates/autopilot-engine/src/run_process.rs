@@ -256,6 +256,7 @@ impl OpenRun {
             // A stop that came too late would only keep the next run from starting.
             let _stays = Flag::Stop.lower(&place);
         }
+        branch.tidy();
         drop(lock);
         Ok(ended)
     }

@@ -50,7 +50,12 @@ impl RunBranch {
         Ok(notices)
     }
 
-    /// The same for a run that is about to be called done; the user's copy is mended too.
+    /// Removes what a killed git was writing. Only when the work is over: nobody writes then.
+    pub(super) fn tidy(&self) {
+        self.hub.remove_temporary_objects();
+    }
+
+    /// Restores the branches of a run that is about to be called done; the user's copy is mended too.
     pub(super) fn restore_done(
         &self,
         state: &State,

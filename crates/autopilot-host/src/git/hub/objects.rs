@@ -88,7 +88,7 @@ impl Hub {
 
     /// Removes the objects and packs that a killed git of ours was writing. Only where no git is at
     /// work; what can't be removed is in nobody's way.
-    pub(super) fn remove_temporary_objects(&self) {
+    pub fn remove_temporary_objects(&self) {
         let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
         for dir in entries(self.dir().join("objects")) {
             let is_temporary = |name: &OsStr| name.as_encoded_bytes().starts_with(b"tmp_");
