@@ -127,12 +127,13 @@ impl MergeWork<'_> {
     fn commit(&self) -> Result<EarlierMerge, JobError> {
         let MergeWork { of, workshop: Workshop { hub, repo, .. }, message, .. } = self;
         let branch = task_branch(&of.task);
-        // Without a branch no earlier attempt came this far, so there is no history to search.
-        if hub.resolve(&format!("refs/heads/{branch}"))?.is_some() {
-            let sought = Sought { attempt: of.attempt(), base: &of.base, tree: &of.tree };
-            if let Some(commit) = of.track(repo).find(hub, &sought)? {
-                return Ok(EarlierMerge::Merged(commit));
+        // Searched also where the task has no branch: a damaged one is removed at the next start.
+        let sought = Sought { attempt: of.attempt(), base: &of.base, tree: &of.tree };
+        if let Some(commit) = of.track(repo).find(hub, &sought)? {
+            if hub.resolve(&format!("refs/heads/{branch}"))?.is_none() {
+                hub.restore_branch(&branch, &commit)?;
             }
+            return Ok(EarlierMerge::Merged(commit));
         }
         let committed = commit_task(
             hub,
