@@ -13,7 +13,8 @@ pub fn a_branch(stage: &Stage, draw: &mut Draw) -> bool {
         return false;
     }
     let list = stage.git_in(&hub, &["for-each-ref", "--format=%(refname)", "refs/heads/autopilot"]);
-    let refs: Vec<&str> = list.lines().collect();
+    // A branch that is damaged already comes as a warning.
+    let refs: Vec<&str> = list.lines().filter(|line| line.starts_with("refs/")).collect();
     let Some(name) = refs.get(draw.below(refs.len() as u64) as usize) else { return false };
     let file = hub.join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
