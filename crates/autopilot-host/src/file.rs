@@ -36,17 +36,17 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Dir::open(dir)?.write_atomic(Path::new(name), bytes)
 }
 
-/// Removes temporary files that dead processes left in a directory, with those below it if `deep`.
+/// Removes temporary files that dead processes left in a directory and `depth` directories below it.
 /// A file whose writer lives is left alone. Returns how many were removed; what can't be read is
 /// passed over.
-pub fn sweep_temporary(root: &Path, deep: bool) -> usize {
+pub fn sweep_temporary(root: &Path, depth: usize) -> usize {
     let mut removed = 0;
-    let mut pending = vec![root.to_owned()];
-    while let Some(dir) = pending.pop() {
+    let mut pending = vec![(root.to_owned(), depth)];
+    while let Some((dir, depth)) = pending.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && deep {
-                pending.push(entry.path());
+            if kind.is_dir() && depth > 0 {
+                pending.push((entry.path(), depth - 1));
             }
             let name = entry.file_name();
             let writer = name.to_str().and_then(temporary_writer).filter(|_| kind.is_file());

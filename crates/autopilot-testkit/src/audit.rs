@@ -244,14 +244,14 @@ impl Audit {
         self.check(may_rest, || "I9: the run rests and nobody is asked".to_owned());
     }
 
-    pub fn merged(&mut self, git: &Git) {
-        let Some(last) = git.merges.last().cloned() else { return };
-        let times = git.merges.iter().filter(|merge| merge.task == last.task).count();
+    /// Checks the merge that an attempt has just made, or has found made by an earlier one.
+    pub fn merged(&mut self, git: &Git, task: TaskId, tree: &str) {
+        let times = git.merges.iter().filter(|merge| merge.task == task).count();
         // Whoever continues a step has what comes of it merged as well.
-        let asked = self.books.tasks[last.task.index()].continued as usize;
-        self.check(times <= 1 + asked, || format!("I2: {} was merged {times} times", last.task));
-        if let Err(what) = self.books.is_proven(last.task, &last.tree) {
-            self.broken(&format!("I6: {} was merged, but {what}", last.task));
+        let asked = self.books.tasks[task.index()].continued as usize;
+        self.check(times <= 1 + asked, || format!("I2: {task} was merged {times} times"));
+        if let Err(what) = self.books.is_proven(task, tree) {
+            self.broken(&format!("I6: {task} was merged, but {what}"));
         }
     }
 

@@ -45,6 +45,24 @@ fn no_half_written_file_is_left_after_a_kill_and_a_resume() {
 }
 
 #[test]
+fn what_a_dead_process_was_writing_is_removed_wherever_it_was() {
+    let stage = stage();
+    stage.run_task().expect(0);
+    let state = stage.state().join(stage.read(".git/autopilot/id").trim());
+    let deep =
+        ["own/s0", "inbox", "schemas", "sessions/a/b", "cache/agent/cargo", "cache/proof/r/npm"];
+    for dir in [".", "hub.git", "hub.git/info", "tmp"].into_iter().chain(deep) {
+        fs::create_dir_all(state.join(dir)).unwrap();
+        // No process has this number.
+        fs::write(state.join(dir).join(".a.json.4294967295.18e905e804b502fe.3.tmp"), "x").unwrap();
+    }
+    assert_eq!(half_written(&stage).len(), 10);
+    stage.task("again", "Again");
+    stage.run(&["run", "tasks/again.md"]).expect(0);
+    assert_eq!(half_written(&stage), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn objects_that_a_killed_git_was_writing_are_removed_at_the_next_start() {
     let stage = stage();
     stage.run_task().expect(0);

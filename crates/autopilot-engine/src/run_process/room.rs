@@ -105,16 +105,28 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     }
 }
 
+/// The directories of the state into which this program writes files, and how deep below them.
+/// Worktrees, homes and git's objects are not searched: they are not ours, and large.
+const WRITTEN: [(&str, usize); 9] = [
+    ("", 0),
+    ("hub.git", 0),
+    ("hub.git/info", 0),
+    ("tmp", 0),
+    ("cache", 3),
+    ("inbox", usize::MAX),
+    ("own", usize::MAX),
+    ("schemas", usize::MAX),
+    ("sessions", usize::MAX),
+];
+
 /// Removes files that a dead process was about to put in place.
 fn sweep_half_written(place: &StatePaths) {
     let git = autopilot_host::checkout::find(place.root.as_std_path());
-    let ids = git.map(|found| found.common_dir.join("autopilot"));
-    let state = |name: &str| place.state.join(name).into_std_path_buf();
-    let deep = [place.views(), place.root.join("runs/autopilot")];
-    for path in deep.into_iter().map(Into::into).chain([state("own"), state("inbox")]) {
-        file::sweep_temporary(&path, true);
-    }
-    for path in ids.into_iter().chain([place.state.clone().into_std_path_buf()]) {
-        file::sweep_temporary(&path, false);
+    let ids = git.map(|found| (found.common_dir.join("autopilot"), 0));
+    let views = [place.views(), place.root.join("runs/autopilot")];
+    let views = views.map(|path| (path.into_std_path_buf(), usize::MAX));
+    let state = WRITTEN.map(|(name, depth)| (place.state.join(name).into_std_path_buf(), depth));
+    for (path, depth) in views.into_iter().chain(ids).chain(state) {
+        file::sweep_temporary(&path, depth);
     }
 }

@@ -212,8 +212,8 @@ fn temporary_files_of_dead_processes_are_swept_and_nothing_else() {
     for name in gone.iter().chain(&kept) {
         std::fs::write(temp.path().join(name), "").unwrap();
     }
-    assert_eq!(sweep_temporary(temp.path(), false), 4);
-    assert_eq!(sweep_temporary(temp.path(), true), 1);
+    assert_eq!(sweep_temporary(temp.path(), 0), 4);
+    assert_eq!(sweep_temporary(temp.path(), 1), 1);
     for name in &gone {
         assert!(!temp.path().join(name).exists(), "{name}");
     }

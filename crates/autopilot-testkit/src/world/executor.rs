@@ -75,7 +75,7 @@ impl World {
             Step::Merge => {
                 let merged = self.audit.tree_of(want.task);
                 self.git.merge(want.task, want.id, &merged);
-                self.audit.merged(&self.git);
+                self.audit.merged(&self.git, want.task, &merged);
                 self.note(|| format!("merged {} by {}", want.task, want.id));
             }
             Step::Push => {
