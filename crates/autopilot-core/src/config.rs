@@ -26,6 +26,7 @@ use crate::limit::ReviewGate;
 use crate::rows::rows;
 use crate::step::Step;
 use crate::task_file::CommandOverrides;
+use crate::warmth::{LastWord, WarmGates};
 use serde::{Deserialize, Serialize};
 
 pub use crate::step::Role;
@@ -54,7 +55,7 @@ pub struct Config {
     pub plan: PlanConfig,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
-    #[serde(default, skip_serializing_if = "UatConfig::is_usual")]
+    #[serde(default, skip_serializing_if = "is_usual")]
     pub uat: UatConfig,
     pub safety: Safety,
     pub builder: AgentConfig,
@@ -282,12 +283,6 @@ pub struct UatConfig {
     pub generate: GenerateCases,
 }
 
-impl UatConfig {
-    fn is_usual(&self) -> bool {
-        *self == UatConfig::default()
-    }
-}
-
 rows! {
 /// When acceptance cases are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -315,6 +310,10 @@ pub struct Gates {
     /// The files of the user's home of which the home of a gate's commands has copies.
     #[serde(default = "Gates::usual_home")]
     pub home: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub warm: WarmGates,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub last_word: LastWord,
 }
 
 rows! {
@@ -479,6 +478,10 @@ pub struct Logging {
     /// Whether a run keeps what replaying it needs.
     #[serde(default = "yes")]
     pub record: bool,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn yes() -> bool {

@@ -36,4 +36,5 @@ pub mod state;
 pub mod step;
 pub mod task_file;
 pub mod wanted;
+pub mod warmth;
 pub mod workflow;

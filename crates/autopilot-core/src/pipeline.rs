@@ -103,6 +103,8 @@ Switch -> &'static str {
     SpareReview: "the validation failed, and `loop.review_on_red` is false",
     /// Acceptance cases are written only where a command runs them (`uat.generate: auto`).
     SpareCases: "no `uat` command would run the cases, and `uat.generate` is auto",
+    /// Gates may run over a seed, so the result is proven once more from nothing.
+    ColdProof: "every gate started from nothing, or `gates.last_word` is warm",
 }}
 
 impl Switch {

@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use crate::limit::ReviewGate;
 use crate::step::Step;
+use crate::warmth::{LastWord, WarmGates};
 use regex::Regex;
 
 use super::fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
@@ -198,6 +199,8 @@ fn gates(s: &mut ConfigSection<'_>) -> Gates {
         proof: s.choice("proof", &ProofGate::ALL, ProofGate::row, ProofGate::Off),
         human: s.choice("human", &HumanGate::ALL, HumanGate::row, HumanGate::None),
         home: s.home_files("home").unwrap_or_else(Gates::usual_home),
+        warm: s.choice("warm", &WarmGates::ALL, WarmGates::row, WarmGates::default()),
+        last_word: s.choice("last_word", &LastWord::ALL, LastWord::row, LastWord::default()),
     }
 }
 

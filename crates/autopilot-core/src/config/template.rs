@@ -168,6 +168,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   review: required             # evidence: only issues that cite a failing check, a criterion
 #                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
+#   warm: auto                   # off: every gate starts from nothing, as the last one of a run always does
+#   last_word: cold              # warm: the result is not proven once more from nothing
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
 #   home: [.asdfrc, .bundle/config, .cargo/config.toml, .condarc, .config/git/config, .config/go/env,
 #     .config/mise/config.toml, .config/pip/pip.conf, .config/uv/uv.toml, .gemrc, .gitconfig, .npmrc,

@@ -36,6 +36,7 @@ pub const GOAL: &[Stage] = &[
     slot(Step::Completion)
         .fails(Else::Next { again: Step::Workflow, brings: Pipeline::WorkflowStep }),
     decide(Step::Decide).fails(Else::Again(Step::Workflow)),
+    slot(Step::Prove).when(When::On(Switch::ColdProof)).fails(Else::Again(Step::Workflow)),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
     serial(Step::PullRequest).when(When::On(Switch::Pr)),

@@ -116,8 +116,13 @@ impl Scripted {
 
     /// What comes with the end of a step that may bring tasks.
     fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskEntry> {
-        let is_whole = now.parent.is_none() && state.run.flow == Flow::Plan;
-        let mends = is_whole && matches!(line.step, Step::Validate | Step::Uat);
+        let is_planned = state.run.flow == Flow::Plan;
+        let mends = now.parent.is_none()
+            && match line.step {
+                Step::Validate | Step::Uat => is_planned,
+                Step::Prove => state.run.flow != Flow::Goal,
+                _ => false,
+            };
         match &line.brings {
             Some(brings) => brings.clone(),
             None if line.step == Step::Schedule => {

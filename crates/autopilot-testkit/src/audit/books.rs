@@ -100,8 +100,9 @@ pub struct Entry {
     pub stands: bool,
     /// A person had one of its steps done again in this iteration.
     pub is_given_again: bool,
-    /// What was on the run branch when the whole was last validated.
+    /// What was on the run branch when the whole was last validated, and proven from nothing.
     pub validated: usize,
+    pub proven: usize,
 }
 
 /// What each step has shown.

@@ -108,7 +108,7 @@ impl Books {
         let goes_back = match (from, step) {
             _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
             (Some(Step::ApprovePlan), Step::Plan) => true,
-            (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
+            (Some(Step::Validate | Step::Uat | Step::Prove), Step::Tasks) => true,
             (Some(_) | None, _) => false,
         };
         kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
@@ -164,6 +164,11 @@ impl Books {
             kept(accepted, || "I6: the whole is not accepted".to_owned())?;
         }
         if whole.kind != Kind::Divided {
+            let is_proven = match self.switches.contains(&Switch::ColdProof) {
+                true => whole.did(Step::Prove) && whole.proven == self.merged,
+                false => whole.left_out(Step::Prove),
+            };
+            kept(is_proven, || "I6: the result is not proven from nothing".to_owned())?;
             let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
             kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
         }
@@ -218,6 +223,7 @@ impl Books {
             Step::ApprovePlan => Switch::PlanGate,
             Step::ApproveResult => Switch::EndGate,
             Step::Validate => Switch::HasTests,
+            Step::Prove => Switch::ColdProof,
             _ => return Err(format!("I6: {step} can't be switched off")),
         };
         let is_on =

@@ -259,6 +259,7 @@ impl Books {
             stands: false,
             is_given_again: false,
             validated: 0,
+            proven: 0,
         });
         Ok(())
     }
@@ -300,6 +301,9 @@ impl Books {
         entry.attempts += 1;
         if step == Step::Validate {
             entry.validated = merged;
+        }
+        if step == Step::Prove {
+            entry.proven = merged;
         }
         entry.place = Place::Running(step, id);
         self.live.insert(id, (task, step));
@@ -375,9 +379,10 @@ impl Books {
         let steps: &[Step] = match entry.kind {
             Kind::Paired => &[Step::Merge],
             Kind::Session => &[Step::Fix, Step::Merge],
-            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat],
-            Kind::Goal => &[Step::Workflow, Step::Completion],
-            Kind::Given | Kind::Divided => &[],
+            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat, Step::Prove],
+            Kind::Goal => &[Step::Workflow, Step::Completion, Step::Prove],
+            Kind::Given => &[Step::Prove],
+            Kind::Divided => &[],
         };
         let conflict = steps.iter().any(|step| entry.place == Place::At(*step) && said_no(*step));
         kept(conflict || entry.place == Place::At(Step::Decide), || {

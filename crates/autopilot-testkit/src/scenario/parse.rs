@@ -304,6 +304,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "fail-fast" => Ok(Switch::FailFast),
         "spare-review" => Ok(Switch::SpareReview),
         "spare-cases" => Ok(Switch::SpareCases),
+        "cold-proof" => Ok(Switch::ColdProof),
         other => Err(format!("`{other}` is no switch")),
     }
 }

@@ -1,0 +1,407 @@
+//! Which gates may run over a seed, and which must start from nothing.
+//!
+//! A seed holds what building and testing the untouched base has left. A gate over it is as fast as
+//! the developer's own checkout, but a build tool that wrongly finds nothing to do gives the base's
+//! verdict. So a change that build tools are known to misread is proven cold, and the last word on a
+//! run is cold.
+
+use crate::guard::{ChangedFile, FileMode, FileStatus};
+use crate::rows::rows;
+use serde::{Deserialize, Serialize};
+
+rows! {
+/// Whether gates may run over a seed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+WarmGates -> &'static str {
+    /// Where the kernel can lay a gate over a seed.
+    #[default]
+    Auto: "auto",
+    Off: "off",
+}}
+
+rows! {
+/// The proof that a run's result needs at last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+LastWord -> &'static str {
+    /// One that starts from nothing.
+    #[default]
+    Cold: "cold",
+    /// The gates that ran over a seed are enough.
+    Warm: "warm",
+}}
+
+/// The reason why a gate starts from nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColdReason {
+    /// The file is gone, or is somewhere else; what was built from it is still in the seed.
+    Removed { path: String },
+    /// The file is no longer of the same kind, or a submodule.
+    Kind { path: String },
+    /// The file decides what is built, with what, or how tests are run.
+    Decisive { path: String, what: DecisiveFile },
+    /// A command of the gate names the file.
+    Command { path: String },
+}
+
+impl std::fmt::Display for ColdReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ColdReason::Removed { path } => write!(f, "`{path}` was deleted or renamed"),
+            ColdReason::Kind { path } => write!(f, "`{path}` is of another kind now"),
+            ColdReason::Decisive { path, what } => write!(f, "`{path}` is {}", what.row().words),
+            ColdReason::Command { path } => write!(f, "a command runs `{path}`"),
+        }
+    }
+}
+
+/// The files of one kind that decide a build, by their names.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisiveRow {
+    /// The kind in words: "a lock file".
+    pub words: &'static str,
+    /// File names, or endings of paths with a slash; `*` stands for any characters in a name.
+    pub names: &'static [&'static str],
+}
+
+rows! {
+/// A kind of file that decides what is built, with what, or how tests are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+DecisiveFile -> DecisiveRow {
+    Manifest: DecisiveRow { words: "a manifest", names: MANIFESTS },
+    LockFile: DecisiveRow { words: "a lock file", names: LOCKS },
+    Toolchain: DecisiveRow { words: "the choice of a toolchain", names: TOOLCHAINS },
+    BuildScript: DecisiveRow { words: "a build script", names: BUILD_SCRIPTS },
+    Runner: DecisiveRow { words: "the configuration of a test runner or compiler", names: RUNNERS },
+    Repository: DecisiveRow { words: "a setting of the repository", names: REPOSITORY },
+}}
+
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "requirements*.txt",
+    "requirements*.in",
+    "constraints*.txt",
+    "Pipfile",
+    "environment.yml",
+    "go.mod",
+    "go.work",
+    "Gemfile",
+    "*.gemspec",
+    "composer.json",
+    "mix.exs",
+    "pom.xml",
+    "build.gradle*",
+    "settings.gradle*",
+    "gradle.properties",
+    "libs.versions.toml",
+    "build.sbt",
+    "*.csproj",
+    "*.fsproj",
+    "*.sln",
+    "Directory.*.props",
+    "Package.swift",
+    "pubspec.yaml",
+    "deno.json*",
+    "pnpm-workspace.yaml",
+    "lerna.json",
+    "nx.json",
+    "turbo.json",
+    "*.cabal",
+    "stack.yaml",
+    "cabal.project*",
+    "rebar.config",
+    "dune-project",
+    "*.opam",
+    "vcpkg.json",
+    "conanfile.*",
+];
+
+const LOCKS: &[&str] = &[
+    "Cargo.lock",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock*",
+    "deno.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "uv.lock",
+    "Pipfile.lock",
+    "go.sum",
+    "go.work.sum",
+    "Gemfile.lock",
+    "composer.lock",
+    "mix.lock",
+    "rebar.lock",
+    "gradle.lockfile",
+    "packages.lock.json",
+    "Package.resolved",
+    "pubspec.lock",
+    "flake.lock",
+    "stack.yaml.lock",
+    "conan.lock",
+];
+
+const TOOLCHAINS: &[&str] = &[
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".nvmrc",
+    ".node-version",
+    ".python-version",
+    ".ruby-version",
+    ".java-version",
+    ".go-version",
+    ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    ".sdkmanrc",
+    "global.json",
+    "runtime.txt",
+    "flake.nix",
+    "shell.nix",
+    "default.nix",
+    ".envrc",
+    "Dockerfile*",
+    "docker-compose*",
+    "gradle-wrapper.properties",
+    "maven-wrapper.properties",
+];
+
+const BUILD_SCRIPTS: &[&str] = &[
+    "build.rs",
+    "binding.gyp",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "*.mk",
+    "*.mak",
+    "CMakeLists.txt",
+    "*.cmake",
+    "meson.build",
+    "meson.options",
+    "meson_options.txt",
+    "configure",
+    "configure.ac",
+    "*.am",
+    "*.m4",
+    "*.bazel",
+    "BUILD",
+    "WORKSPACE",
+    "*.bzl",
+    "SConstruct",
+    "SConscript",
+    "build.ninja",
+    "wscript",
+    "justfile",
+    "Justfile",
+    "Taskfile*",
+    "Rakefile",
+    "gulpfile.*",
+    "Gruntfile.*",
+    "noxfile.py",
+    "tasks.py",
+];
+
+const RUNNERS: &[&str] = &[
+    ".cargo/config",
+    ".cargo/config.toml",
+    "nextest.toml",
+    "clippy.toml",
+    ".clippy.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "conftest.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "*.pth",
+    ".coveragerc",
+    "mypy.ini",
+    ".npmrc",
+    ".yarnrc*",
+    ".pnpmfile.*",
+    "jest.config.*",
+    "jest.setup.*",
+    "vitest.*",
+    "vite.config.*",
+    "babel.config.*",
+    ".babelrc*",
+    ".swcrc",
+    "tsconfig*.json",
+    "jsconfig.json",
+    ".mocharc*",
+    ".taprc",
+    ".ava.*",
+    "ava.config.*",
+    "karma.conf.*",
+    "playwright.config.*",
+    "cypress.config.*",
+    "webpack.config.*",
+    "rollup.config.*",
+    "esbuild.config.*",
+    "eslint.config.*",
+    ".eslintrc*",
+    "phpunit.xml*",
+    ".rspec",
+    "spec_helper.rb",
+    "testng.xml",
+    "junit-platform.properties",
+    ".bazelrc",
+    "buf.yaml",
+    "buf.gen.yaml",
+];
+
+const REPOSITORY: &[&str] = &[".gitattributes", ".gitmodules", ".gitignore"];
+
+/// The reason why a change can't be proven over a seed, the gravest first; none if it can. `commands`
+/// are the command lines of the gate.
+pub fn cold_reason(files: &[ChangedFile], commands: &[String]) -> Option<ColdReason> {
+    let mut reasons: Vec<ColdReason> =
+        files.iter().filter_map(|file| reason_of(file, commands)).collect();
+    reasons.sort_by_key(|reason| match reason {
+        ColdReason::Removed { .. } => 0,
+        ColdReason::Kind { .. } => 1,
+        ColdReason::Decisive { .. } => 2,
+        ColdReason::Command { .. } => 3,
+    });
+    reasons.into_iter().next()
+}
+
+fn reason_of(file: &ChangedFile, commands: &[String]) -> Option<ColdReason> {
+    let path = file.path.clone();
+    match file.status {
+        FileStatus::Deleted | FileStatus::Renamed => {
+            return Some(ColdReason::Removed { path: file.old_path.clone().unwrap_or(path) });
+        }
+        FileStatus::TypeChanged => return Some(ColdReason::Kind { path }),
+        FileStatus::Unmerged => return Some(ColdReason::Kind { path }),
+        FileStatus::Added | FileStatus::Modified | FileStatus::Copied => {}
+    }
+    match file.mode {
+        FileMode::Gitlink | FileMode::Symlink => return Some(ColdReason::Kind { path }),
+        FileMode::Regular | FileMode::Executable => {}
+    }
+    if let Some(what) = decisive(&path) {
+        return Some(ColdReason::Decisive { path, what });
+    }
+    let is_run = commands.iter().any(|line| crate::command_line::has_word(line, &path));
+    is_run.then_some(ColdReason::Command { path })
+}
+
+/// The kind of a file that decides a build, by its path.
+pub fn decisive(path: &str) -> Option<DecisiveFile> {
+    let is_one = |kind: &DecisiveFile| kind.row().names.iter().any(|name| fits(path, name));
+    DecisiveFile::ALL.into_iter().find(is_one)
+}
+
+fn fits(path: &str, name: &str) -> bool {
+    if name.contains('/') {
+        return path == name || path.ends_with(&format!("/{name}"));
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    match name.split_once('*') {
+        None => file == name,
+        Some((before, after)) => {
+            file.len() >= before.len() + after.len()
+                && file.starts_with(before)
+                && file.ends_with(after)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            status: FileStatus::Modified,
+            old_path: None,
+            link_target: None,
+            mode: FileMode::Regular,
+            binary: false,
+        }
+    }
+
+    fn reason(file: ChangedFile) -> Option<String> {
+        cold_reason(&[file], &["sh tests/run.sh && cargo test".to_owned()])
+            .map(|reason| reason.to_string())
+    }
+
+    #[test]
+    fn plain_sources_and_tests_may_be_proven_over_a_seed() {
+        for path in [
+            "src/main.rs",
+            "tests/cli.rs",
+            "lib/a.py",
+            "docs/x.md",
+            "a/package.jsonc",
+            "x/build.rs.in",
+            "src/cargo.toml.rs",
+            "run.sh",
+            "sub/tests/run.sh",
+            "makefile.py",
+        ] {
+            assert_eq!(reason(file(path)), None, "{path}");
+        }
+        let added = ChangedFile { status: FileStatus::Added, ..file("src/new.rs") };
+        assert_eq!(reason(added), None);
+    }
+
+    #[test]
+    fn what_decides_a_build_is_proven_cold() {
+        for (path, words) in [
+            ("Cargo.toml", "a manifest"),
+            ("crates/a/Cargo.toml", "a manifest"),
+            ("requirements-dev.txt", "a manifest"),
+            ("Cargo.lock", "a lock file"),
+            ("web/pnpm-lock.yaml", "a lock file"),
+            ("rust-toolchain.toml", "the choice of a toolchain"),
+            ("crates/a/build.rs", "a build script"),
+            ("mk/rules.mk", "a build script"),
+            (".cargo/config.toml", "the configuration of a test runner or compiler"),
+            ("a/.cargo/config", "the configuration of a test runner or compiler"),
+            ("tests/conftest.py", "the configuration of a test runner or compiler"),
+            ("vitest.config.ts", "the configuration of a test runner or compiler"),
+            ("src/.gitattributes", "a setting of the repository"),
+        ] {
+            assert_eq!(reason(file(path)), Some(format!("`{path}` is {words}")));
+        }
+    }
+
+    #[test]
+    fn what_a_build_tool_can_not_see_is_proven_cold() {
+        let gone = ChangedFile { status: FileStatus::Deleted, ..file("src/a.rs") };
+        assert_eq!(reason(gone).unwrap(), "`src/a.rs` was deleted or renamed");
+        let moved = ChangedFile {
+            status: FileStatus::Renamed,
+            old_path: Some("src/A.rs".to_owned()),
+            ..file("src/a.rs")
+        };
+        assert_eq!(reason(moved).unwrap(), "`src/A.rs` was deleted or renamed");
+        let kind = ChangedFile { status: FileStatus::TypeChanged, ..file("a") };
+        assert_eq!(reason(kind).unwrap(), "`a` is of another kind now");
+        for mode in [FileMode::Gitlink, FileMode::Symlink] {
+            assert_eq!(
+                reason(ChangedFile { mode, ..file("a") }).unwrap(),
+                "`a` is of another kind now"
+            );
+        }
+        assert_eq!(reason(file("tests/run.sh")).unwrap(), "a command runs `tests/run.sh`");
+    }
+
+    #[test]
+    fn the_gravest_reason_is_told() {
+        let gone = ChangedFile { status: FileStatus::Deleted, ..file("b") };
+        let both = [file("Cargo.toml"), gone];
+        assert!(matches!(cold_reason(&both, &[]), Some(ColdReason::Removed { .. })));
+        assert_eq!(cold_reason(&[file("a.rs"), file("b.rs")], &[]), None);
+    }
+}
