@@ -22,7 +22,7 @@ pub(crate) fn again<T>(mut work: impl FnMut() -> Result<T, GitError>) -> Result<
 }
 
 /// Whether a failure says something of the machine at this moment.
-pub(crate) fn may_pass(error: &GitError) -> bool {
+fn may_pass(error: &GitError) -> bool {
     match error {
         GitError::Command(error) => !matches!(error, CommandError::NoGit),
         GitError::Worktree(error) => may_pass(error),

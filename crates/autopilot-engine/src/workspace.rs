@@ -1,12 +1,11 @@
 //! Opens a repository to work in it: examines it, reads its configuration, takes the lock.
 
-use crate::again::{again, may_pass};
+use crate::again::again;
 use crate::feed::JournalOpener;
 use crate::lost_state::LostState;
 use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use autopilot_core::config::{Config, ConfigFaults, Warning};
-use autopilot_core::event::MachineFault;
 use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
@@ -36,6 +35,8 @@ pub enum WorkspaceError {
         "no state directory: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
     )]
     NoStateRoot,
+    #[error("AUTOPILOT_STATE_DIR is `{value}`, which is not an absolute path")]
+    StateRootRelative { value: String },
     #[error("there is no configuration at `{path}`; run `autopilot init`")]
     NoConfig { path: Utf8PathBuf },
     #[error("cannot read `{path}`")]
@@ -67,31 +68,6 @@ pub enum WorkspaceError {
     NoRun(String),
 }
 
-impl WorkspaceError {
-    /// The fault of the machine behind this error, if it is one that may pass.
-    pub fn git_fault(&self) -> Option<MachineFault> {
-        match self {
-            WorkspaceError::Git(error) if may_pass(error) => Some(MachineFault::Git),
-            WorkspaceError::Git(_)
-            | WorkspaceError::NotARepository { .. }
-            | WorkspaceError::NotUtf8 { .. }
-            | WorkspaceError::NoStateRoot
-            | WorkspaceError::NoConfig { .. }
-            | WorkspaceError::ConfigUnreadable { .. }
-            | WorkspaceError::Config { .. }
-            | WorkspaceError::Repository(_)
-            | WorkspaceError::HubDamaged { .. }
-            | WorkspaceError::Lost(_)
-            | WorkspaceError::Store(_)
-            | WorkspaceError::Lock(_)
-            | WorkspaceError::NotWritable { .. }
-            | WorkspaceError::NoRoom { .. }
-            | WorkspaceError::Linked { .. }
-            | WorkspaceError::NoRun(_) => None,
-        }
-    }
-}
-
 impl From<GitError> for WorkspaceError {
     fn from(error: GitError) -> WorkspaceError {
         if let GitError::Refused(refusal) = error {
@@ -104,6 +80,9 @@ impl From<GitError> for WorkspaceError {
 /// Finds the repository around a directory without starting git. The returned flag says whether it
 /// has a journal.
 pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), WorkspaceError> {
+    if let Some(value) = env.relative_state_dir() {
+        return Err(WorkspaceError::StateRootRelative { value: value.display().to_string() });
+    }
     let none = || match ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists()) {
         true => WorkspaceError::Repository(RepoRefusal::Bare { path: dir.into() }),
         false => WorkspaceError::NotARepository { path: dir.to_owned() },
