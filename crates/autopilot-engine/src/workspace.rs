@@ -1,6 +1,6 @@
 //! Opens a repository to work in it: examines it, reads its configuration, takes the lock.
 
-use crate::again::{again, may_pass};
+use crate::again::again;
 use crate::feed::JournalOpener;
 use crate::lost_state::LostState;
 use crate::place::StatePaths;
@@ -10,7 +10,7 @@ use autopilot_core::event::MachineFault;
 use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
-use autopilot_host::git::{GitError, RepoRefusal, StateEnv, UserRepo, state};
+use autopilot_host::git::{FailureOutlook, GitError, RepoRefusal, StateEnv, UserRepo, state};
 use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{
     Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal, SqliteReader,
@@ -71,9 +71,11 @@ impl WorkspaceError {
     /// The fault of the machine behind this error, if it is one that may pass.
     pub fn git_fault(&self) -> Option<MachineFault> {
         match self {
-            WorkspaceError::Git(error) if may_pass(error) => Some(MachineFault::Git),
-            WorkspaceError::Git(_)
-            | WorkspaceError::NotARepository { .. }
+            WorkspaceError::Git(error) => match error.outlook() {
+                FailureOutlook::MayPass | FailureOutlook::CutShort(_) => Some(MachineFault::Git),
+                FailureOutlook::Stays => None,
+            },
+            WorkspaceError::NotARepository { .. }
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot
             | WorkspaceError::NoConfig { .. }
