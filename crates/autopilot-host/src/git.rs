@@ -41,7 +41,7 @@ pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
-pub use error::GitError;
+pub use error::{FailureOutlook, GitError};
 pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, ObjectMend};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};

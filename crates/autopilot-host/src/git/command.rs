@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use super::error::GitError;
+use super::error::{FailureOutlook, GitError};
 use super::object::Oid;
 use super::pump::{Drained, StderrTail, drain, end_group};
 use crate::patience::{self, CutShort};
@@ -49,15 +49,21 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// Returns what the failure means for trying again.
+    pub(crate) fn outlook(&self) -> FailureOutlook {
+        match self {
+            CommandError::TimedOut { .. } => FailureOutlook::CutShort(CutShort::OutOfTime),
+            CommandError::Unwanted { .. } => FailureOutlook::CutShort(CutShort::Unwanted),
+            CommandError::NoGit => FailureOutlook::Stays,
+            CommandError::Spawn { .. }
+            | CommandError::Failed { .. }
+            | CommandError::TooLong { .. } => FailureOutlook::MayPass,
+        }
+    }
+
     /// Returns whether the command was ended from outside, so that trying again is no use.
     pub(crate) fn is_cut_short(&self) -> bool {
-        match self {
-            CommandError::TimedOut { .. } | CommandError::Unwanted { .. } => true,
-            CommandError::NoGit
-            | CommandError::Spawn { .. }
-            | CommandError::Failed { .. }
-            | CommandError::TooLong { .. } => false,
-        }
+        matches!(self.outlook(), FailureOutlook::CutShort(_))
     }
 }
 
