@@ -12,10 +12,12 @@ use autopilot_host::file;
 use autopilot_host::git::{GitError, RepoRefusal, StateEnv, UserRepo, state};
 use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{
-    Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal, SqliteReader,
+    Error as JournalError, Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal,
+    SqliteReader,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs that are searched for an unfinished one; older runs have long been followed by others.
@@ -66,6 +68,37 @@ pub enum WorkspaceError {
     Linked { path: Utf8PathBuf },
     #[error("no run `{0}` in this repository; `autopilot runs` lists them")]
     NoRun(String),
+}
+
+impl WorkspaceError {
+    /// The file or directory that can't be used.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            WorkspaceError::Git(GitError::File { path, .. })
+            | WorkspaceError::Lock(LockError::Failed { path, .. }) => Some(path),
+            WorkspaceError::Store(StoreError::Journal(JournalError::Storage {
+                journal, ..
+            })) => Some(Path::new(journal)),
+            WorkspaceError::Store(StoreError::Journal(JournalError::File { path, .. }))
+            | WorkspaceError::ConfigUnreadable { path, .. }
+            | WorkspaceError::NotWritable { path, .. }
+            | WorkspaceError::NoRoom { path, .. } => Some(path.as_std_path()),
+            WorkspaceError::Git(_)
+            | WorkspaceError::Lock(_)
+            | WorkspaceError::Store(_)
+            | WorkspaceError::NotARepository { .. }
+            | WorkspaceError::NotUtf8 { .. }
+            | WorkspaceError::NoStateRoot
+            | WorkspaceError::StateRootRelative { .. }
+            | WorkspaceError::NoConfig { .. }
+            | WorkspaceError::Config { .. }
+            | WorkspaceError::Repository(_)
+            | WorkspaceError::HubDamaged { .. }
+            | WorkspaceError::Lost(_)
+            | WorkspaceError::Linked { .. }
+            | WorkspaceError::NoRun(_) => None,
+        }
+    }
 }
 
 impl From<GitError> for WorkspaceError {

@@ -11,11 +11,13 @@ use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
 use autopilot_host::git::{CommandError, GitError};
 use autopilot_host::lock::LockError;
+use autopilot_host::room;
 use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
 use serde_json::json;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 type BoxedError = Box<dyn Error + Send + Sync>;
@@ -111,11 +113,32 @@ impl CommandFailure {
         matches!(error, Some(WorkspaceError::Lock(LockError::Held { .. })))
     }
 
-    /// A fault of the machine, with what to do about it.
-    fn of_machine(fault: MachineFault, error: impl Into<BoxedError>) -> CommandFailure {
+    /// A fault of the machine, with what to do about it. `path` is what the error is about.
+    fn of_machine(
+        fault: MachineFault,
+        path: Option<&Path>,
+        error: impl Into<BoxedError>,
+    ) -> CommandFailure {
+        let closed = match fault {
+            MachineFault::Denied | MachineFault::ReadOnly => path.and_then(room::unwritable_part),
+            MachineFault::DiskFull
+            | MachineFault::NoInodes
+            | MachineFault::DiskQuota
+            | MachineFault::DiskError
+            | MachineFault::OpenFiles
+            | MachineFault::Memory
+            | MachineFault::Processes
+            | MachineFault::Missing
+            | MachineFault::InTheWay
+            | MachineFault::Git
+            | MachineFault::Supervisor
+            | MachineFault::Journal
+            | MachineFault::Internal => None,
+        };
+        let mend = closed.map(|part| format!("make `{}` writable", part.display()));
+        let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
         let failure = CommandFailure::config(error);
-        CommandFailure { fault: Some(fault), ..failure }
-            .hint(format!("{}, then try again", fault.mend()))
+        CommandFailure { fault: Some(fault), ..failure }.hint(format!("{mend}, then try again"))
     }
 
     /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
@@ -148,7 +171,8 @@ impl<T, E: Into<BoxedError>> OrFailed<T> for Result<T, E> {
 impl From<WorkspaceError> for CommandFailure {
     fn from(error: WorkspaceError) -> CommandFailure {
         if let Some(fault) = fault::at_start(&error) {
-            return CommandFailure::of_machine(fault, error);
+            let path = error.path().map(Path::to_owned);
+            return CommandFailure::of_machine(fault, path.as_deref(), error);
         }
         match &error {
             WorkspaceError::NotARepository { .. }
@@ -169,8 +193,8 @@ impl From<WorkspaceError> for CommandFailure {
                 CommandFailure::failed(error).hint(remedy)
             }
             WorkspaceError::HubDamaged { .. } => CommandFailure::failed(error).hint(
-                "put it back from a backup, or see with `autopilot recover` what is left and start \
-                 anew with `autopilot run --fresh`",
+                "put it back from a backup; or see with `autopilot recover` what is left, move it away, \
+                 and start anew with `autopilot run --fresh`",
             ),
             WorkspaceError::Store(StoreError::Journal(journal))
                 if journal.trouble() == Some(StorageTrouble::Damaged) =>
@@ -197,7 +221,7 @@ impl From<WorkspaceError> for CommandFailure {
 pub fn unchangeable(error: impl Into<BoxedError>) -> CommandFailure {
     let error = error.into();
     match fault::of_own_error(&*error) {
-        Some(fault) => CommandFailure::of_machine(fault, error),
+        Some(fault) => CommandFailure::of_machine(fault, None, error),
         None => CommandFailure::failed(error),
     }
 }
