@@ -69,6 +69,9 @@ pub enum When {
     On(Switch),
 }
 
+/// The reason for which the last proof is saved.
+pub const ALL_COLD: &str = "every gate started from nothing";
+
 /// A switch that saves a stage, and the condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sparing {
@@ -76,6 +79,8 @@ pub enum Sparing {
     AfterNo(Switch, Step),
     /// The switch is on, and the second one is off.
     Without(Switch, Switch),
+    /// No gate of the run passed over a seed.
+    AllCold,
 }
 
 rows! {
@@ -104,7 +109,7 @@ Switch -> &'static str {
     /// Acceptance cases are written only where a command runs them (`uat.generate: auto`).
     SpareCases: "no `uat` command would run the cases, and `uat.generate` is auto",
     /// Gates may run over a seed, so the result is proven once more from nothing.
-    ColdProof: "every gate started from nothing, or `gates.last_word` is warm",
+    ColdProof: "nobody asked to prove the result from nothing",
 }}
 
 impl Switch {

@@ -85,6 +85,9 @@ pub struct Run {
     /// The only task that is worked on; the run halts when it has ended.
     #[serde(default)]
     pub focus: Option<TaskId>,
+    /// A gate of the run passed over a seed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm: bool,
 }
 
 /// An attempt that runs now.

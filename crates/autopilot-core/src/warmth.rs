@@ -34,7 +34,7 @@ LastWord -> &'static str {
 
 /// The reason why a gate starts from nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColdReason {
+pub enum ColdCause {
     /// The file is gone, or is somewhere else; what was built from it is still in the seed.
     Removed { path: String },
     /// The file is no longer of the same kind, or a submodule.
@@ -45,13 +45,13 @@ pub enum ColdReason {
     Command { path: String },
 }
 
-impl std::fmt::Display for ColdReason {
+impl std::fmt::Display for ColdCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ColdReason::Removed { path } => write!(f, "`{path}` was deleted or renamed"),
-            ColdReason::Kind { path } => write!(f, "`{path}` is of another kind now"),
-            ColdReason::Decisive { path, what } => write!(f, "`{path}` is {}", what.row().words),
-            ColdReason::Command { path } => write!(f, "a command runs `{path}`"),
+            ColdCause::Removed { path } => write!(f, "`{path}` was deleted or renamed"),
+            ColdCause::Kind { path } => write!(f, "`{path}` is of another kind now"),
+            ColdCause::Decisive { path, what } => write!(f, "`{path}` is {}", what.row().words),
+            ColdCause::Command { path } => write!(f, "a command runs `{path}`"),
         }
     }
 }
@@ -261,37 +261,37 @@ const REPOSITORY: &[&str] = &[".gitattributes", ".gitmodules", ".gitignore"];
 
 /// The reason why a change can't be proven over a seed, the gravest first; none if it can. `commands`
 /// are the command lines of the gate.
-pub fn cold_reason(files: &[ChangedFile], commands: &[String]) -> Option<ColdReason> {
-    let mut reasons: Vec<ColdReason> =
+pub fn cold_cause(files: &[ChangedFile], commands: &[String]) -> Option<ColdCause> {
+    let mut reasons: Vec<ColdCause> =
         files.iter().filter_map(|file| reason_of(file, commands)).collect();
     reasons.sort_by_key(|reason| match reason {
-        ColdReason::Removed { .. } => 0,
-        ColdReason::Kind { .. } => 1,
-        ColdReason::Decisive { .. } => 2,
-        ColdReason::Command { .. } => 3,
+        ColdCause::Removed { .. } => 0,
+        ColdCause::Kind { .. } => 1,
+        ColdCause::Decisive { .. } => 2,
+        ColdCause::Command { .. } => 3,
     });
     reasons.into_iter().next()
 }
 
-fn reason_of(file: &ChangedFile, commands: &[String]) -> Option<ColdReason> {
+fn reason_of(file: &ChangedFile, commands: &[String]) -> Option<ColdCause> {
     let path = file.path.clone();
     match file.status {
         FileStatus::Deleted | FileStatus::Renamed => {
-            return Some(ColdReason::Removed { path: file.old_path.clone().unwrap_or(path) });
+            return Some(ColdCause::Removed { path: file.old_path.clone().unwrap_or(path) });
         }
-        FileStatus::TypeChanged => return Some(ColdReason::Kind { path }),
-        FileStatus::Unmerged => return Some(ColdReason::Kind { path }),
+        FileStatus::TypeChanged => return Some(ColdCause::Kind { path }),
+        FileStatus::Unmerged => return Some(ColdCause::Kind { path }),
         FileStatus::Added | FileStatus::Modified | FileStatus::Copied => {}
     }
     match file.mode {
-        FileMode::Gitlink | FileMode::Symlink => return Some(ColdReason::Kind { path }),
+        FileMode::Gitlink | FileMode::Symlink => return Some(ColdCause::Kind { path }),
         FileMode::Regular | FileMode::Executable => {}
     }
     if let Some(what) = decisive(&path) {
-        return Some(ColdReason::Decisive { path, what });
+        return Some(ColdCause::Decisive { path, what });
     }
     let is_run = commands.iter().any(|line| crate::command_line::has_word(line, &path));
-    is_run.then_some(ColdReason::Command { path })
+    is_run.then_some(ColdCause::Command { path })
 }
 
 /// The kind of a file that decides a build, by its path.
@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn reason(file: ChangedFile) -> Option<String> {
-        cold_reason(&[file], &["sh tests/run.sh && cargo test".to_owned()])
+        cold_cause(&[file], &["sh tests/run.sh && cargo test".to_owned()])
             .map(|reason| reason.to_string())
     }
 
@@ -401,7 +401,7 @@ mod tests {
     fn the_gravest_reason_is_told() {
         let gone = ChangedFile { status: FileStatus::Deleted, ..file("b") };
         let both = [file("Cargo.toml"), gone];
-        assert!(matches!(cold_reason(&both, &[]), Some(ColdReason::Removed { .. })));
-        assert_eq!(cold_reason(&[file("a.rs"), file("b.rs")], &[]), None);
+        assert!(matches!(cold_cause(&both, &[]), Some(ColdCause::Removed { .. })));
+        assert_eq!(cold_cause(&[file("a.rs"), file("b.rs")], &[]), None);
     }
 }

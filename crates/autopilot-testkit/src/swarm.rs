@@ -160,7 +160,7 @@ fn is_goal(seed: u64) -> bool {
 }
 
 /// Seeds of runs whose result is proven from nothing: none of the corpus was one when they came.
-fn is_proven_cold(seed: u64) -> bool {
+pub fn is_proven_cold(seed: u64) -> bool {
     matches!(seed % 27, 8 | 10 | 11 | 14..=19 | 23)
 }
 

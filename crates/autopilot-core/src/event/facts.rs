@@ -38,6 +38,9 @@ pub struct Facts {
     /// The tip of the run's branch after a merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
+    /// The gate ran over a seed, not from nothing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub warm: bool,
     /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,

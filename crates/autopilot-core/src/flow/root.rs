@@ -2,7 +2,7 @@
 
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
 use crate::pipeline::{
-    ChildOrder, Else, Failing, Stage, Switch, When, children, person, serial, slot,
+    ChildOrder, Else, Failing, Sparing, Stage, Switch, When, children, person, serial, slot,
 };
 use crate::step::Step;
 
@@ -22,8 +22,10 @@ pub const TASK_FLOW: FlowRow = FlowRow {
 pub const QUEUE_FLOW: FlowRow = FlowRow { word: "queue", root: Pipeline::Queue, ..TASK_FLOW };
 
 /// The last word on what is on the run's branch. What fails from nothing is repaired by a task.
-pub const PROVE: Stage =
-    slot(Step::Prove).when(When::On(Switch::ColdProof)).fails(Else::FixBy(Pipeline::Paired));
+pub const PROVE: Stage = slot(Step::Prove)
+    .when(When::On(Switch::ColdProof))
+    .spared(Sparing::AllCold)
+    .fails(Else::FixBy(Pipeline::Paired));
 
 /// The stages of a run of one or more tasks.
 pub const ONE_TASK: &[Stage] = &[

@@ -191,6 +191,7 @@ impl State {
         if let Some(tip) = &shown.facts.tip {
             self.run.tip = Some(tip.clone());
         }
+        self.run.is_warm |= shown.facts.warm && shown.outcome == Outcome::Passed;
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());

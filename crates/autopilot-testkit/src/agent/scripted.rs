@@ -27,6 +27,8 @@ pub struct Line {
     pub issue: Option<ReviewIssue>,
     /// The tasks it brings, where it is not for the script to say.
     pub brings: Option<Vec<TaskEntry>>,
+    /// It did not start from nothing.
+    pub is_warm: bool,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -147,6 +149,7 @@ impl Scripted {
             fingerprint: None,
             issue: None,
             brings: None,
+            is_warm: false,
             is_begun: true,
         };
         let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
@@ -158,7 +161,7 @@ impl Scripted {
             None => plain,
         };
         let tasks = self.brought(&line, now, scene.state);
-        let mut facts = Facts { tasks, ..Facts::default() };
+        let mut facts = Facts { tasks, warm: line.is_warm, ..Facts::default() };
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },

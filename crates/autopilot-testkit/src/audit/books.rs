@@ -53,6 +53,8 @@ pub struct Books {
     pub focus: Option<TaskId>,
     /// Merges heard of.
     pub merged: usize,
+    /// A gate passed that did not start from nothing.
+    pub is_warm: bool,
 }
 
 #[derive(Clone, Debug)]

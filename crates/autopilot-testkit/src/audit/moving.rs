@@ -164,9 +164,10 @@ impl Books {
             kept(accepted, || "I6: the whole is not accepted".to_owned())?;
         }
         if whole.kind != Kind::Divided {
-            let is_proven = match self.switches.contains(&Switch::ColdProof) {
+            let is_due = self.is_warm && self.switches.contains(&Switch::ColdProof);
+            let is_proven = match is_due {
                 true => whole.did(Step::Prove) && whole.proven == self.merged,
-                false => whole.left_out(Step::Prove),
+                false => whole.left_out(Step::Prove) || whole.did(Step::Prove),
             };
             kept(is_proven, || "I6: the result is not proven from nothing".to_owned())?;
             let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
@@ -198,8 +199,10 @@ impl Books {
         let (review, cases) = (Switch::SpareReview, Switch::SpareCases);
         let [spares_review, spares_cases, runs_cases] =
             [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
+        let is_cold = !self.is_warm;
         let entry = self.entry(task)?;
         Ok(match step {
+            Step::Prove => is_cold,
             Step::Review => spares_review && entry.said_no(Step::Validate),
             Step::UatGenerate => {
                 spares_cases && !runs_cases && !entry.spec.switches.contains(&Switch::Uat)

@@ -341,6 +341,7 @@ impl Books {
         let was = self.live.remove(&id);
         kept(was == Some((task, step)), || format!("I9: {id} ended and did not run"))?;
         self.lane_left(id, outcome);
+        self.is_warm |= facts.warm && *outcome == Outcome::Passed;
         let entry = self.entry(task)?;
         kept(entry.place == Place::Running(step, id), || format!("I9: {id} is not at {step}"))?;
         entry.place = Place::At(step);
