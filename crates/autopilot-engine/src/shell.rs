@@ -21,6 +21,7 @@ use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
 use autopilot_host::fail;
 use autopilot_host::git::GitError;
+use autopilot_host::interrupt;
 use autopilot_journal::{Appender, JournalEntry, Writer, WriterNotice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -403,6 +404,7 @@ impl Shell {
                 while stream.recv().await.is_some() && sender.send(LoopSignal::Interrupt).is_ok() {}
             });
         }
+        interrupt::hand_over();
         Ok(())
     }
 
