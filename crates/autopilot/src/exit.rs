@@ -234,7 +234,8 @@ pub fn unchangeable(error: impl Into<BoxedError>) -> CommandFailure {
 
 impl From<ShellError> for CommandFailure {
     fn from(error: ShellError) -> CommandFailure {
-        // Every acknowledged record is on disk, so the run can be resumed.
+        // Every acknowledged record is on disk, so the run can be resumed. What git could not do is
+        // told as a failure of git.
         CommandFailure::new(ExitKind::Paused, error).hint(
             "free disk space or make the state directory writable, then run `autopilot resume`",
         )

@@ -419,3 +419,23 @@ fn output_that_is_lost_is_a_failure_unless_its_reader_has_gone_away() {
         assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), b"".as_slice()));
     }
 }
+
+#[test]
+fn a_repository_of_another_owner_is_trusted_by_the_command_that_its_refusal_names() {
+    let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.set("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+    let root = stage.root().canonicalize().unwrap();
+    let below = stage.run(&["-C", "tasks", "run", "say-done.md"]).expect(64);
+    let refused = stage.run_task().expect(64);
+    for said in [&below.err, &refused.err] {
+        let named = format!("git config --global --add safe.directory '{}'", root.display());
+        assert!(said.contains(&named), "{said}");
+    }
+    let (_, command) = refused.err.lines().find_map(|line| line.split_once("run: ")).unwrap();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", command]).env_clear();
+    shell.envs(stage.command(&[]).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(shell.status().unwrap().success());
+    stage.run_task().expect(0);
+}
