@@ -321,7 +321,8 @@ fn the_assertion_that_failed_is_in_the_outcome_and_in_the_status() {
     stage.write("test.sh", &ASSERTS.replace("CONDITION", "done"));
     stage.commit("red with the change");
     stage.config("commands: { tests: sh test.sh }\nloop: { max_iterations: 1 }\n");
-    let told = ["validate of say-done", "test_sum.py::test_sum", "AssertionError: expected 3 got 4"];
+    let told =
+        ["validate of say-done", "test_sum.py::test_sum", "AssertionError: expected 3 got 4"];
     let said = stage.run_task().expect(11).says(&told);
     said.says(&["`autopilot logs say-done`", "`autopilot retry say-done`"]);
     stage.run(&["status"]).expect(0).says(&told);

@@ -13,13 +13,12 @@ use super::capture::{AttemptName, CaptureCaps, CaptureRequest, MeasuredFiles, Tr
 use super::command::TRANSFER_TIMEOUT;
 use super::disposable::{self, Fresh};
 use super::error::{GitError, OnFile};
-use super::hub::{Hub, base_ref_of};
+use super::hub::Hub;
 use super::identity::CommitIdentity;
 use super::object::Oid;
 use super::repo::UserRepo;
 use super::state::write_atomic;
 use super::sweep::{Tracked, remove_tree, sweep};
-use super::transfer::existing;
 use crate::dir::open_up;
 use crate::fail;
 
@@ -40,7 +39,7 @@ pub struct Slots {
     pub(crate) hub: Hub,
     pub(crate) identity: CommitIdentity,
     remotes: Vec<(String, String)>,
-    base_branch: String,
+    pub(super) base_branch: String,
     checkout: PathBuf,
     pub(crate) caps: CaptureCaps,
 }
@@ -266,22 +265,6 @@ impl Slot {
         let attempt = AttemptName { task: &note.task, id: &note.attempt };
         let capture = self.capture(&CaptureRequest { attempt, base: &note.base, now })?;
         Ok(capture.saved_at())
-    }
-
-    /// Measures the work against the base branch where its own base was lost with an earlier hub;
-    /// nothing of it is safe then.
-    fn on_known_base(&self, note: SlotNote) -> Result<SlotNote, GitError> {
-        let hub = self.hub();
-        let asked = hub.git("look for the base of a slot");
-        if !existing(asked, std::slice::from_ref(&note.base))?.is_empty() {
-            return Ok(note);
-        }
-        let Some(base) = hub.resolve(&base_ref_of(&self.pools.base_branch))? else {
-            return Ok(note);
-        };
-        let note = SlotNote { safe_tree: hub.tree_of(&base)?, base, ..note };
-        self.write_note(&note)?;
-        Ok(note)
     }
 
     /// Removes the slot's directory after rescuing the work in it.
