@@ -12,7 +12,7 @@ use autopilot_engine::workspace::WorkspaceError;
 use autopilot_host::git::{CommandError, GitError};
 use autopilot_host::lock::LockError;
 use autopilot_host::room;
-use autopilot_journal::StorageTrouble;
+use autopilot_journal::{Error as JournalError, StorageTrouble};
 use autopilot_view::ExitWord;
 use serde_json::json;
 use std::error::Error;
@@ -199,8 +199,14 @@ impl From<WorkspaceError> for CommandFailure {
             WorkspaceError::Store(StoreError::Journal(journal))
                 if journal.trouble() == Some(StorageTrouble::Damaged) =>
             {
-                CommandFailure::failed(error)
-                    .hint("`autopilot recover --journal` rebuilds it from what can still be read")
+                let is_all = matches!(journal, JournalError::Damaged { readable, .. } if readable.is_empty());
+                let hint = if is_all {
+                    "put it back from a backup; without one, `autopilot recover --journal` keeps it \
+                     aside and puts a journal in its place with which runs work again"
+                } else {
+                    "`autopilot recover --journal` rebuilds it from what can still be read"
+                };
+                CommandFailure::failed(error).hint(hint)
             }
             WorkspaceError::Lock(LockError::Held { holder: Some(_), .. }) => {
                 CommandFailure::failed(error).hint(
