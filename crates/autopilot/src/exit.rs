@@ -61,6 +61,10 @@ pub struct CommandFailure {
     error: BoxedError,
     /// The fault of the machine behind it, if it is one.
     fault: Option<MachineFault>,
+    /// What to mend first, if it is a fault of the machine.
+    mend: Option<String>,
+    /// A run exists that can be resumed afterwards.
+    has_run: bool,
     hints: Vec<String>,
 }
 
@@ -75,7 +79,8 @@ struct FailedOperation {
 impl CommandFailure {
     /// A failure of this kind; a plain text is an error without a cause.
     pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
-        CommandFailure { kind, error: error.into(), fault: None, hints: Vec::new() }
+        let error = error.into();
+        CommandFailure { kind, error, fault: None, mend: None, has_run: false, hints: Vec::new() }
     }
 
     /// A failure that a different command line avoids.
@@ -138,7 +143,7 @@ impl CommandFailure {
         let mend = closed.map(|part| format!("make `{}` writable", part.display()));
         let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
         let failure = CommandFailure::config(error);
-        CommandFailure { fault: Some(fault), ..failure }.hint(format!("{mend}, then try again"))
+        CommandFailure { fault: Some(fault), mend: Some(mend), ..failure }
     }
 
     /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
@@ -148,6 +153,19 @@ impl CommandFailure {
             self.kind = ExitKind::Paused;
         }
         self
+    }
+
+    /// The same if a run exists that rests meanwhile.
+    #[must_use]
+    pub fn of_existing_run(self) -> CommandFailure {
+        CommandFailure { has_run: true, ..self }
+    }
+
+    /// What a person can do about it.
+    pub fn help(&self) -> Vec<String> {
+        let next = if self.has_run { "run `autopilot resume`" } else { "try again" };
+        let mend = self.mend.iter().map(|mend| format!("{mend}, then {next}"));
+        mend.chain(self.hints.iter().cloned()).collect()
     }
 
     /// The message and its causes on one line.
@@ -333,9 +351,9 @@ impl From<BeginError> for CommandFailure {
 /// output is for results and stays empty.
 pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
     if json {
-        let told = json!({ "error": failure.message(), "help": failure.hints });
+        let told = json!({ "error": failure.message(), "help": failure.help() });
         terminal::note(&told.to_string());
     }
     failure.kind.into()
@@ -344,7 +362,7 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
 /// Prints a failure that does not keep the command from going on.
 pub fn warn(failure: &CommandFailure) {
     terminal::note(&format!("warning: {}", failure.message()));
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.
