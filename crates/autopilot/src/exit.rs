@@ -59,9 +59,9 @@ pub struct CommandFailure {
     /// What the exit code says of it.
     pub kind: ExitKind,
     error: BoxedError,
-    /// The fault of the machine behind it, if it is one.
-    fault: Option<MachineFault>,
     hints: Vec<String>,
+    /// What a person has to mend first, if it is a fault of the machine, and what to do then.
+    mend: Option<(String, &'static str)>,
 }
 
 /// The operation that an error prevented.
@@ -75,7 +75,7 @@ struct FailedOperation {
 impl CommandFailure {
     /// A failure of this kind; a plain text is an error without a cause.
     pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
-        CommandFailure { kind, error: error.into(), fault: None, hints: Vec::new() }
+        CommandFailure { kind, error: error.into(), hints: Vec::new(), mend: None }
     }
 
     /// A failure that a different command line avoids.
@@ -137,17 +137,32 @@ impl CommandFailure {
         };
         let mend = closed.map(|part| format!("make `{}` writable", part.display()));
         let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
-        let failure = CommandFailure::config(error);
-        CommandFailure { fault: Some(fault), ..failure }.hint(format!("{mend}, then try again"))
+        let mend = Some((mend, "try again"));
+        CommandFailure { mend, ..CommandFailure::config(error) }
     }
 
-    /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
+    /// The same if it keeps a run from beginning: it rests until that is mended.
     #[must_use]
     pub fn of_run(mut self) -> CommandFailure {
-        if self.fault.is_some() {
+        if self.mend.is_some() {
             self.kind = ExitKind::Paused;
         }
         self
+    }
+
+    /// The same for a run that exists, which is resumed afterwards.
+    #[must_use]
+    pub fn of_existing_run(mut self) -> CommandFailure {
+        if let Some((_, then)) = &mut self.mend {
+            *then = "run `autopilot resume`";
+        }
+        self.of_run()
+    }
+
+    /// What a person can do about it, line by line.
+    fn hints(&self) -> Vec<String> {
+        let mend = self.mend.iter().map(|(mend, then)| format!("{mend}, then {then}"));
+        self.hints.iter().cloned().chain(mend).collect()
     }
 
     /// The message and its causes on one line.
@@ -333,9 +348,10 @@ impl From<BeginError> for CommandFailure {
 /// output is for results and stays empty.
 pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    let hints = failure.hints();
+    hints.iter().for_each(|hint| terminal::hint(hint));
     if json {
-        let told = json!({ "error": failure.message(), "help": failure.hints });
+        let told = json!({ "error": failure.message(), "help": hints });
         terminal::note(&told.to_string());
     }
     failure.kind.into()
@@ -344,7 +360,7 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
 /// Prints a failure that does not keep the command from going on.
 pub fn warn(failure: &CommandFailure) {
     terminal::note(&format!("warning: {}", failure.message()));
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.hints().iter().for_each(|hint| terminal::hint(hint));
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.
