@@ -155,10 +155,12 @@ impl From<WorkspaceError> for CommandFailure {
                 let remedy = lost.remedy();
                 CommandFailure::failed(error).hint(remedy)
             }
-            WorkspaceError::HubDamaged { .. } => CommandFailure::failed(error).hint(
+            WorkspaceError::HubDamaged { .. } | WorkspaceError::WorkLost { .. } => {
+                CommandFailure::failed(error).hint(
                 "put it back from a backup, or see with `autopilot recover` what is left and start \
                  anew with `autopilot run --fresh`",
-            ),
+            )
+            }
             WorkspaceError::Store(StoreError::Journal(journal)) => match journal.trouble() {
                 Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
                     error,
