@@ -43,7 +43,7 @@ pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
 pub use error::{FailureOutlook, GitError};
-pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, ObjectMend};
+pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, HubDamage, ObjectMend};
 pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};

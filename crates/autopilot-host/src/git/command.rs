@@ -12,6 +12,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
 use super::error::{FailureOutlook, GitError};
 use super::object::Oid;
 use super::pump::{Drained, StderrTail, drain, end_group};
@@ -391,13 +393,14 @@ impl GitCommand {
         }
     }
 
-    /// Opens the input as an unnamed file: a pipe would need a second thread to never block.
+    /// Opens the input as a file in memory: a pipe would need a second thread to never block, and a
+    /// temporary directory may be missing.
     fn take_stdin(&mut self) -> io::Result<Stdio> {
         if let Some(file) = self.stdin_file.take() {
             return Ok(Stdio::from(file));
         }
         let Some(bytes) = self.stdin.take() else { return Ok(Stdio::null()) };
-        let mut file = tempfile::tempfile()?;
+        let mut file = File::from(memfd_create(c"git-stdin", MFdFlags::MFD_CLOEXEC)?);
         file.write_all(&bytes)?;
         file.seek(SeekFrom::Start(0))?;
         Ok(Stdio::from(file))
