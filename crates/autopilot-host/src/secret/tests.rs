@@ -105,47 +105,8 @@ fn the_number_of_hits_is_limited_and_the_first_are_kept() {
 }
 
 #[test]
-fn honest_values_are_not_looked_for() {
-    for value in [
-        "true",
-        "1",
-        "8080",
-        "debug",
-        "production",
-        "localhost",
-        "development",
-        "postgres",
-        "/home/me/project-2026/file",
-        "~/.ssh/id_ed25519",
-        "./run-1.sh",
-        "hunter2",
-        "test1234",
-        "password1",
-        "admin12345",
-        "00000000",
-        "aaaaaaaaaaaaaaaaaaaaaaaa",
-        "changeme123",
-        "example-key-1",
-        "info,hyper=warn",
-        "20260115",
-        "averylongword",
-    ] {
-        assert!(!is_sought(value), "{value}");
-    }
-    for value in [
-        "hunter22",
-        "pg-pass-77x",
-        KEY,
-        "cnry-5up3r-s3cr3t-value-91x",
-        "correct horse battery staple",
-        "correcthorsebatterystaple",
-        "0123456789abcdef0123456789abcdef",
-        "https://hooks.slack.com/services/T0/B0/xyz",
-    ] {
-        assert!(is_sought(value), "{value}");
-    }
-    let honest = [NamedSecret::new("RUST_LOG", "debug"), NamedSecret::new("PORT", "8080")];
-    let finder = SecretFinder::new(&honest).unwrap();
+fn without_secrets_nothing_is_looked_for() {
+    let finder = SecretFinder::new(&[]).unwrap();
     assert!(finder.is_idle());
     assert!(finder.find(b"let level = \"debug\"; listen(8080)").is_empty());
 }
