@@ -30,7 +30,7 @@ pub enum LeakForm {
     Base64,
     Hex,
     UrlEncoded,
-    /// In pieces, with line ends, quotes or operators between them.
+    /// In pieces, with line ends, quotes or operators between them, or with escapes.
     Split,
 }
 
@@ -41,7 +41,7 @@ impl LeakForm {
             LeakForm::Base64 => ", in base64",
             LeakForm::Hex => ", in hexadecimal",
             LeakForm::UrlEncoded => ", URL-encoded",
-            LeakForm::Split => ", in pieces",
+            LeakForm::Split => ", in pieces or with escapes",
         }
     }
 }

@@ -65,6 +65,39 @@ fn a_value_in_pieces_is_found_at_its_first_line() {
 }
 
 #[test]
+fn a_value_with_escapes_is_found() {
+    let split = |text: &str| assert_eq!(found(text), [(2, SecretForm::Split)], "{text}");
+    let all = |form: fn(u8) -> String| KEY.bytes().map(form).collect::<String>();
+    let marks = |form: fn(u8) -> String| -> String {
+        let part = |byte: u8| match byte.is_ascii_alphanumeric() {
+            true => char::from(byte).to_string(),
+            false => form(byte),
+        };
+        KEY.bytes().map(part).collect()
+    };
+    let forms: [fn(u8) -> String; 10] = [
+        |byte| format!("\\u{byte:04x}"),
+        |byte| format!("\\u{byte:04X}"),
+        |byte| format!("\\u{{{byte:x}}}"),
+        |byte| format!("\\U{byte:08x}"),
+        |byte| format!("\\x{byte:02x}"),
+        |byte| format!("\\x{byte:02X}"),
+        |byte| format!("&#{byte};"),
+        |byte| format!("&#x{byte:02X};"),
+        |byte| format!("&#x{byte:04x};"),
+        |byte| format!("{byte}, "),
+    ];
+    for form in forms {
+        split(&format!("\nlet k = \"{}\";\n", all(form)));
+    }
+    for form in &forms[..9] {
+        split(&format!("\nlet k = \"{}\";\n", marks(*form)));
+    }
+    let honest = r#"let quote = "\u0022 \x41 &#65; &#x2F;"; [115, 107, 45, 86, 101]"#;
+    assert_eq!(found(honest), []);
+}
+
+#[test]
 fn the_hits_do_not_depend_on_where_the_text_was_cut() {
     let finder = finder();
     let text = format!("a\n{KEY}\nb 'sk-Very/' +\n'Secret+0815-Qx9'\n{}\n", hex(KEY));
