@@ -17,17 +17,19 @@ use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
+use autopilot_engine::query::failure::FailureReport;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
-use autopilot_host::git::{StateEnv, UserRepo};
+use autopilot_host::git::{RepoRefusal, StateEnv, UserRepo};
 use autopilot_tui::tty;
 use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tempfile::TempDir;
@@ -49,8 +51,28 @@ pub fn reopen(
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "does not exist"),
         Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
-    let repo = workspace::examine(&global.repo, &config)?;
+    let repo = workspace::examine(&global.repo, &config).map_err(|error| match error {
+        WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) => {
+            without_base(place, &wanted, any)
+        }
+        other => other.into(),
+    })?;
     adopt(repo, config)
+}
+
+/// The failure to resume a run whose base branch was deleted or renamed. The run keeps the branch that
+/// it started from, so another one in the configuration would not help.
+fn without_base(place: &StatePaths, branch: &str, any: bool) -> CommandFailure {
+    let known = workspace::reader(place).and_then(|reader| match any {
+        true => workspace::unfinished_or_newest(&reader),
+        false => workspace::unfinished(&reader),
+    });
+    let base = known.ok().flatten().map(|(_, state)| state.run.base).unwrap_or_default();
+    CommandFailure::usage(format!("there is no branch `{branch}` any more, from which the run started"))
+        .hint(format!(
+            "bring it back with `git branch {branch} {base}`, then try again; or set repo.base_branch to \
+             another one and start anew with `autopilot run --fresh`"
+        ))
 }
 
 fn keeps_its_own(place: &StatePaths, why: &str) {
@@ -150,7 +172,12 @@ fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {
 /// A temporary folder, removed when the guard is dropped, and its path.
 pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandFailure> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir();
-    let temp = made.or_failed("cannot make a temporary folder")?;
+    let temp = made.map_err(|error| {
+        let place = std::env::temp_dir();
+        CommandFailure::config(io::Error::from(error.kind()))
+            .context(format!("cannot make a temporary folder in `{}`", place.display()))
+            .hint("set TMPDIR to a directory that exists and that you may write")
+    })?;
     let path = utf8(temp.path().to_owned())?;
     Ok((temp, path))
 }
@@ -202,7 +229,8 @@ pub fn until_rest<'a>(
     let ended = host.start(run, wait).join();
     watching.drain();
     tty::obey_signals(true);
-    Ok(WorkedRun { global, place, repo, config, state: ended? })
+    let state = ended?;
+    Ok(WorkedRun { global, place, repo, config, state })
 }
 
 /// A run after this process has worked on it.
@@ -226,10 +254,12 @@ impl WorkedRun<'_> {
         let word = ExitWord::of(&self.state);
         let archive = past::at(&self.place)?;
         let report = super::report::at_end(&self.place, &self.state);
+        let redactor = archive.redactor(&self.state);
         let told = RunStatus {
             completion: self.completion(&archive),
             report_path: report.map(Utf8PathBuf::into_string),
-            ..RunStatus::of(&self.state, &archive.redactor(&self.state))
+            last_failure: FailureReport::of(&self.place, &self.state, &redactor),
+            ..RunStatus::of(&self.state, &redactor)
         };
         if self.global.json {
             terminal::json(&told);
