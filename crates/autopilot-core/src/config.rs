@@ -36,6 +36,7 @@ pub use agent_settings::{
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::{MoneyCheck, Price, UsageReport};
+pub use secret::SecretSettings;
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -466,19 +467,6 @@ pub struct Notify {
     pub desktop: bool,
     pub command: Option<String>,
     pub webhook: Option<String>,
-}
-
-/// What a person says about the secrets that are found in the environment and in the configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SecretSettings {
-    /// The names of variables whose values are no secrets, whatever the names say.
-    pub ignore: Vec<String>,
-}
-
-impl SecretSettings {
-    fn is_default(&self) -> bool {
-        *self == SecretSettings::default()
-    }
 }
 
 /// The limits on logs and prompts.
