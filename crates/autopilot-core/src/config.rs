@@ -74,6 +74,8 @@ pub struct Config {
     pub phases: Phases,
     pub notify: Notify,
     pub logging: Logging,
+    #[serde(default, skip_serializing_if = "SecretSettings::is_default")]
+    pub secrets: SecretSettings,
     /// The price of a million tokens by model, for agents that report tokens and no money.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
@@ -464,6 +466,19 @@ pub struct Notify {
     pub desktop: bool,
     pub command: Option<String>,
     pub webhook: Option<String>,
+}
+
+/// What a person says about the secrets that are found in the environment and in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretSettings {
+    /// The names of variables whose values are no secrets, whatever the names say.
+    pub ignore: Vec<String>,
+}
+
+impl SecretSettings {
+    fn is_default(&self) -> bool {
+        *self == SecretSettings::default()
+    }
 }
 
 /// The limits on logs and prompts.

@@ -229,8 +229,7 @@ pub fn until_rest<'a>(
     let ended = host.start(run, wait).join();
     watching.drain();
     tty::obey_signals(true);
-    let state = ended.map_err(|error| CommandFailure::from(error).of_existing_run())?;
-    Ok(WorkedRun { global, place, repo, config, state })
+    Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 
 /// A run after this process has worked on it.
