@@ -55,12 +55,14 @@ pub fn execute(cli: Cli) -> Done {
         let wrong = if global.repo.exists() { "is not a directory" } else { "does not exist" };
         return Err(CommandFailure::usage(format!("`{}` {wrong}", global.repo)));
     }
-    let rest = rest_of(&cli.command);
+    let is_work = works_on_run(&cli.command);
     let done = match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
         Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
-        Command::Resume(args) => resume::resume(&global, &args),
+        Command::Resume(args) => {
+            resume::resume(&global, &args).map_err(CommandFailure::of_existing_run)
+        }
         Command::Status { watch } => status::status(&global, watch),
         Command::Stop { now } => halt::stop(&global, now),
         Command::Pause => halt::pause(&global),
@@ -88,27 +90,21 @@ pub fn execute(cli: Cli) -> Done {
         Command::Demo { keep } => demo::demo(&global, keep),
         Command::Completions(args) => completions::completions(&args),
     };
-    done.map_err(rest)
+    done.map_err(|failure| if is_work { failure.of_run() } else { failure })
 }
 
-/// How a fault of the machine ends a command: one that begins a run or goes on with one rests.
-fn rest_of(command: &Command) -> fn(CommandFailure) -> CommandFailure {
-    let is_work = matches!(
+/// Whether a command begins a run or goes on with one.
+fn works_on_run(command: &Command) -> bool {
+    matches!(
         command,
         Command::Run(_)
             | Command::Goal(_)
+            | Command::Resume(_)
             | Command::Retry(_)
             | Command::Skip(_)
             | Command::Approve(_)
             | Command::Reject(_)
-    );
-    if matches!(command, Command::Resume(_)) {
-        CommandFailure::of_existing_run
-    } else if is_work {
-        CommandFailure::of_run
-    } else {
-        |failure| failure
-    }
+    )
 }
 
 /// The repository a command is about, and whether it has a journal yet.

@@ -59,9 +59,13 @@ pub struct CommandFailure {
     /// What the exit code says of it.
     pub kind: ExitKind,
     error: BoxedError,
+    /// The fault of the machine behind it, if it is one.
+    fault: Option<MachineFault>,
+    /// What to mend first, if it is a fault of the machine.
+    mend: Option<String>,
+    /// A run exists that can be resumed afterwards.
+    has_run: bool,
     hints: Vec<String>,
-    /// What a person has to mend first, if it is a fault of the machine, and what to do then.
-    mend: Option<(String, &'static str)>,
 }
 
 /// The operation that an error prevented.
@@ -75,7 +79,8 @@ struct FailedOperation {
 impl CommandFailure {
     /// A failure of this kind; a plain text is an error without a cause.
     pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
-        CommandFailure { kind, error: error.into(), hints: Vec::new(), mend: None }
+        let error = error.into();
+        CommandFailure { kind, error, fault: None, mend: None, has_run: false, hints: Vec::new() }
     }
 
     /// A failure that a different command line avoids.
@@ -137,32 +142,30 @@ impl CommandFailure {
         };
         let mend = closed.map(|part| format!("make `{}` writable", part.display()));
         let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
-        let mend = Some((mend, "try again"));
-        CommandFailure { mend, ..CommandFailure::config(error) }
+        let failure = CommandFailure::config(error);
+        CommandFailure { fault: Some(fault), mend: Some(mend), ..failure }
     }
 
-    /// The same if it keeps a run from beginning: it rests until that is mended.
+    /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
     #[must_use]
     pub fn of_run(mut self) -> CommandFailure {
-        if self.mend.is_some() {
+        if self.fault.is_some() {
             self.kind = ExitKind::Paused;
         }
         self
     }
 
-    /// The same for a run that exists, which is resumed afterwards.
+    /// The same if a run exists that rests meanwhile.
     #[must_use]
-    pub fn of_existing_run(mut self) -> CommandFailure {
-        if let Some((_, then)) = &mut self.mend {
-            *then = "run `autopilot resume`";
-        }
-        self.of_run()
+    pub fn of_existing_run(self) -> CommandFailure {
+        CommandFailure { has_run: true, ..self }
     }
 
-    /// What a person can do about it, line by line.
-    fn hints(&self) -> Vec<String> {
-        let mend = self.mend.iter().map(|(mend, then)| format!("{mend}, then {then}"));
-        self.hints.iter().cloned().chain(mend).collect()
+    /// What a person can do about it.
+    pub fn help(&self) -> Vec<String> {
+        let next = if self.has_run { "run `autopilot resume`" } else { "try again" };
+        let mend = self.mend.iter().map(|mend| format!("{mend}, then {next}"));
+        mend.chain(self.hints.iter().cloned()).collect()
     }
 
     /// The message and its causes on one line.
@@ -352,10 +355,9 @@ impl From<BeginError> for CommandFailure {
 /// output is for results and stays empty.
 pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
-    let hints = failure.hints();
-    hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
     if json {
-        let told = json!({ "error": failure.message(), "help": hints });
+        let told = json!({ "error": failure.message(), "help": failure.help() });
         terminal::note(&told.to_string());
     }
     failure.kind.into()
@@ -364,7 +366,7 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
 /// Prints a failure that does not keep the command from going on.
 pub fn warn(failure: &CommandFailure) {
     terminal::note(&format!("warning: {}", failure.message()));
-    failure.hints().iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.

@@ -83,7 +83,7 @@ impl Job {
             task: self.task.name().to_owned(),
             attempt: self.want.id.to_string(),
             tree: Oid::parse(tree)?,
-            at: i64::try_from(self.since.0 / 1000).unwrap_or_default(),
+            at: self.since.0 / 1000,
         };
         // The message leaves with the commit.
         let message = self.clean(&message(&spec.title, &spec.goal));

@@ -51,11 +51,11 @@ pub fn reopen(
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "does not exist"),
         Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
-    let repo = workspace::examine(&global.repo, &config).map_err(|error| match error {
-        WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) => {
-            without_base(place, &wanted, any)
+    let repo = workspace::examine(&global.repo, &config).map_err(|error| {
+        if let WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) = &error {
+            return without_base(place, wanted, any);
         }
-        other => other.into(),
+        error.into()
     })?;
     adopt(repo, config)
 }
