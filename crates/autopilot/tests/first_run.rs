@@ -66,7 +66,9 @@ fn init_takes_the_agents_that_are_installed_and_logged_in() {
     let stage = machine();
     let usual =
         json!({ "builder": "claude_code_cli", "reviewer": "codex_cli", "planner": "codex_cli" });
-    assert_eq!(modes(&stage, &[]), usual, "without any, the usual ones are to be installed");
+    assert_eq!(modes(&stage, &[]), all("claude_code_cli"), "without any, one is to be installed");
+    fs::remove_dir_all(stage.path(".autopilot")).unwrap();
+    stage.run(&["init"]).expect(0).says(&["no agent was found", "claude_code_cli for all roles"]);
     install(&stage, "codex", "codex-cli 0.166.0");
     assert_eq!(modes(&stage, &[]), all("codex_cli"), "one alone takes all roles");
     install(&stage, "claude", "2.1.325 (Claude Code)");
@@ -132,7 +134,7 @@ fn doctor_tells_who_is_logged_in_and_what_is_too_old() {
     );
     let found = checks(&stage, 78);
     check(&found, "builder", "warning", &["2.1.325", "not logged in", "claude, then /login"]);
-    check(&found, "reviewer", "missing", &["version 0.9.0 is too old", "install 0.44.0 or newer"]);
+    check(&found, "reviewer", "missing", &["version 0.9.0 is too old", "install 0.132.0 or newer"]);
     at_home(&stage, ".claude/.credentials.json", CLAUDE_LOGIN);
     install(&stage, "codex", "codex-cli 0.166.0");
     stage.set("CODEX_API_KEY", "k");

@@ -152,6 +152,16 @@ pub fn sockets() {
     }
 }
 
+pub fn init_powerless() {
+    for _ in 0..30 {
+        // The program itself looks, in its first moment.
+        let seen = said(launch("grep", &["^Cap[IPEA]", "/proc/1/status"]));
+        let held = |line: &str| !line.ends_with("0000000000000000");
+        assert_eq!(seen.lines().filter(|line| held(line)).count(), 0, "{seen}");
+        assert_eq!(seen.lines().count(), 4, "{seen}");
+    }
+}
+
 pub fn network() {
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = outside.local_addr().unwrap().port();
@@ -160,11 +170,14 @@ pub fn network() {
          socket.create_connection(own.getsockname()); print('own')\n\
          try:\n socket.create_connection(('127.0.0.1', {port}))\n print('outside')\n\
          except OSError: print('refused')\n\
+         try:\n socket.create_server(('127.0.0.1', {port}))\n print('free')\n\
+         except OSError: print('taken')\n\
          print(sorted(name for _, name in socket.if_nameindex()) == ['lo'])\n"
     );
-    for (network, expected) in
-        [(JailNetwork::Off, "own\nrefused\nTrue\n"), (JailNetwork::Open, "own\noutside\n")]
-    {
+    for (network, expected) in [
+        (JailNetwork::Off, "own\nrefused\nfree\nTrue\n"),
+        (JailNetwork::Open, "own\noutside\ntaken\n"),
+    ] {
         let mut launch = launch("python3", &["-c", &script]);
         with(&mut launch, |plan| plan.network = network);
         assert!(said(launch).starts_with(expected), "{network:?}");
