@@ -238,7 +238,8 @@ impl GateLayer {
         let paths = RoomPaths::below(&self.seen());
         for path in paths.all() {
             let is_replaced = match path.symlink_metadata() {
-                Ok(met) => !met.is_dir() || difference::is_opaque(path),
+                Ok(met) if !met.is_dir() => true,
+                Ok(_) => difference::is_opaque(path).at("look at", path)?,
                 Err(_) => self.kind != LayerKind::Overlay,
             };
             if is_replaced {
