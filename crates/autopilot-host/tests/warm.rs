@@ -32,8 +32,10 @@ use std::time::Instant;
 use autopilot_host::warm::LayerKind;
 use ground::{GroundKind, TestUser};
 
+type LayerTest = (&'static str, fn(LayerKind));
+
 /// Tests that are made for each kind of layer.
-const OF_LAYERS: &[(&str, fn(LayerKind))] = &[
+const OF_LAYERS: &[LayerTest] = &[
     ("a_filled_layer_is_as_a_new_worktree", tree::as_cold),
     ("what_a_command_does_to_tracked_files_is_seen", tree::seen),
     ("a_change_that_a_layer_cannot_give_goes_cold", tree::refused),
@@ -57,7 +59,7 @@ const OTHERS: &[(&str, fn())] = &[
 ];
 
 /// Figures for people, made only when asked for by name.
-const FIGURES: &[(&str, fn(LayerKind))] = &[("figures", sight::figures)];
+const FIGURES: &[LayerTest] = &[("figures", sight::figures)];
 
 /// A test on one ground, as one user.
 struct Case {

@@ -182,7 +182,7 @@ impl GateLayer {
     }
 
     /// Puts the layer into a jail: it appears at the store's place and may be written there, and its
-    /// temporary files are `/tmp`.
+    /// temporary files are `/tmp`. Only a jail with namespaces can have it.
     pub fn put_into(&self, plan: &mut JailPlan) {
         let place = self.store.place();
         if self.kind != LayerKind::Overlay {

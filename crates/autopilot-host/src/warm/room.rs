@@ -118,7 +118,7 @@ impl ColdRoom {
     }
 
     /// Puts the room into a jail: it appears at the store's place and may be written there, and its
-    /// temporary files are `/tmp`.
+    /// temporary files are `/tmp`. Only a jail with namespaces can have it.
     pub fn put_into(&self, plan: &mut JailPlan) {
         bind_into(plan, &self.dir.join(ROOT), self.store.place());
     }

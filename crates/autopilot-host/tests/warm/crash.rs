@@ -5,66 +5,108 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use autopilot_host::exec;
 use autopilot_host::git::Oid;
-use autopilot_host::warm::{LayerKind, sweep};
+use autopilot_host::warm::{LayerKind, SeedBounds, bound, sweep};
 
 use crate::world::{KEY, World, launch, names, open, put, request, room};
 
 /// The word by which this binary is a controller.
 pub const CONTROLLER: &str = "__controller";
 
-/// The number of kills; `AUTOPILOT_WARM_KILLS` asks for more.
-const KILLS: usize = 12;
+/// The variable that asks for another number of kills.
+pub const KILLS_ASKED: &str = "AUTOPILOT_WARM_KILLS";
+const KILLS: usize = 14;
+
+const END_TIME_MAX: Duration = Duration::from_secs(20);
 
 const FILES: &[(&str, &str)] = &[("Cargo.toml", ""), ("a", "base\n"), (".gitignore", "target\n")];
 
-const POINTS: [&str; 5] =
-    ["seal.scrubbed", "seal.flushed", "seal.written", "seal.moved", "layer.renamed"];
+/// The moment at which a controller is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KillMoment {
+    /// Before there can be a seed.
+    Early(&'static str),
+    /// When there is one.
+    Late(&'static str),
+    /// While a program runs over the layer.
+    Mounted,
+    /// So many milliseconds after its start.
+    After(u64),
+}
+
+impl KillMoment {
+    fn of(round: usize) -> KillMoment {
+        let moments = [
+            KillMoment::Early("seal.scrubbed"),
+            KillMoment::Early("seal.flushed"),
+            KillMoment::Early("seal.written"),
+            KillMoment::Late("seal.moved"),
+            KillMoment::Late("layer.renamed"),
+            KillMoment::Mounted,
+            KillMoment::After(u64::try_from(round * 7 % 120).unwrap()),
+        ];
+        moments[round % moments.len()]
+    }
+
+    fn point(self) -> Option<&'static str> {
+        match self {
+            KillMoment::Early(point) | KillMoment::Late(point) => Some(point),
+            KillMoment::Mounted | KillMoment::After(_) => None,
+        }
+    }
+}
 
 pub fn killed(kind: LayerKind) {
-    let asked = std::env::var("AUTOPILOT_WARM_KILLS").ok().and_then(|text| text.parse().ok());
+    let asked = std::env::var(KILLS_ASKED).ok().and_then(|text| text.parse().ok());
     let world = World::new(FILES);
     let commit = world.change(|user| put(user, "a", "one\n"));
-    let (mut sealed, mut mounted) = (0, 0);
     for round in 0..asked.unwrap_or(KILLS) {
-        let point = POINTS.get(round % (POINTS.len() + 1)).copied();
-        let mut controller = controller_of(&world, kind, &commit, point);
-        let lines = BufReader::new(controller.stdout.take().unwrap()).lines();
-        if point.is_none() {
-            // Killed while a program runs over the layer, at once or after a while.
-            let mut lines = lines.map(Result::unwrap);
-            assert!(lines.any(|line| line == "mounted"), "no layer was mounted");
-            controller.kill().unwrap();
-            mounted += 1;
+        let moment = KillMoment::of(round);
+        let mut controller = controller_of(&world, kind, &commit, moment.point());
+        let mut lines = BufReader::new(controller.stdout.take().unwrap()).lines();
+        match moment {
+            KillMoment::Early(_) | KillMoment::Late(_) => {}
+            KillMoment::Mounted => {
+                assert!(lines.any(|line| line.unwrap() == "mounted"), "no layer was mounted");
+                controller.kill().unwrap();
+            }
+            KillMoment::After(time) => {
+                std::thread::sleep(Duration::from_millis(time));
+                controller.kill().unwrap();
+            }
         }
         let status = controller.wait().unwrap();
-        assert_eq!(status.signal(), Some(9), "round {round}: {point:?}");
+        assert_eq!(status.signal(), Some(9), "round {round}: {moment:?}");
         // Its jail ends with it. A sweep that comes too early leaves the layer to the next.
-        let began = std::time::Instant::now();
-        while !names(&world.state.join("layers")).is_empty() {
-            sweep(&world.state).unwrap();
-            assert!(began.elapsed().as_secs() < 20, "{:?}", world.layers());
+        let began = Instant::now();
+        while sweep(&world.state).is_ok() && !world.layers().is_empty() {
+            assert!(began.elapsed() < END_TIME_MAX, "{moment:?}: {:?}", world.layers());
         }
-        sweep(&world.state).unwrap();
-        match world.store.find(KEY).unwrap() {
+        let seed = world.store.find(KEY).unwrap();
+        match (moment, &seed) {
+            (KillMoment::Early(_), None) | (KillMoment::After(_), _) => {}
+            (KillMoment::Late(_) | KillMoment::Mounted, Some(_)) => {}
+            (KillMoment::Early(_) | KillMoment::Late(_) | KillMoment::Mounted, _) => {
+                panic!("round {round}, {moment:?}: {seed:?}")
+            }
+        }
+        match seed {
             // Sealed as a whole: it can be used.
             Some(seed) => {
-                sealed += 1;
                 let (ran, _) = world.warm(&seed, kind, &commit, "cat a target/x");
                 assert_eq!(ran.out, "one\nbuilt\n", "round {round}");
-                let early = ["seal.scrubbed", "seal.flushed", "seal.written"];
-                assert!(round > 0 && point.is_none_or(|at| !early.contains(&at)), "{point:?}");
             }
             None => assert_eq!(world.seeds(), [""; 0], "round {round}"),
         }
         assert_eq!(names(world.store.place()), [""; 0]);
-        let bounds = autopilot_host::warm::SeedBounds { seeds_max: 0, bytes_max: 0 };
-        autopilot_host::warm::bound(&world.state, &bounds).unwrap();
+        let bounds = SeedBounds { seeds_max: 0, bytes_max: 0 };
+        bound(&world.state, &bounds).unwrap();
+        assert_eq!(world.seeds(), [""; 0]);
+        assert_eq!(mounts_below(&world.state), [PathBuf::new(); 0]);
     }
-    assert!(sealed > 0 && mounted > 0, "{sealed} seeds were made, {mounted} layers mounted");
-    assert!(mounts_below(&world.state).is_empty());
 }
 
 fn mounts_below(state: &Path) -> Vec<PathBuf> {
@@ -83,7 +125,6 @@ fn controller_of(world: &World, kind: LayerKind, commit: &Oid, point: Option<&st
     let mut command = Command::new("/proc/self/exe");
     command.arg(CONTROLLER).args([&world.user, &world.state]).arg(kind.word()).arg(commit.as_str());
     if let Some(point) = point {
-        // A layer is removed once, after the seed; the room of a seal is not renamed that way.
         command.env("AUTOPILOT_FAILPOINT", format!("{point}:1"));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()

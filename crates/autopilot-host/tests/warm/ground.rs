@@ -83,6 +83,9 @@ pub fn run_on(kind: GroundKind, user: TestUser, name: &str) -> bool {
     command.args([name, "--exact"]).current_dir("/").stdin(Stdio::null());
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env(BASE, &base);
     command.env("HOME", &base).env(TOOLCHAIN, if is_root { &toolchain } else { &sysroot });
+    if let Some(kills) = std::env::var_os(crate::crash::KILLS_ASKED) {
+        command.env(crate::crash::KILLS_ASKED, kills);
+    }
     if is_root {
         fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
         unshare(CloneFlags::CLONE_NEWNS).unwrap();

@@ -24,7 +24,9 @@ pub fn refused() {
         assert_eq!((world.layers(), world.seeds()), (vec![], vec![]), "{script}");
         match refused.unwrap_err() {
             WarmError::NotSealed(refusal) => refusal,
-            error => panic!("{script}: {error}"),
+            error @ (WarmError::Git(_) | WarmError::File { .. } | WarmError::GoCold(_)) => {
+                panic!("{script}: {error}")
+            }
         }
     };
     let nothing: &dyn Fn(&Path) = &|_| {};
