@@ -10,7 +10,7 @@ mod permission;
 mod result;
 
 pub(crate) use decode::ClaudeConversation;
-pub(crate) use result::tokens_of;
+pub(crate) use result::{session_count, tokens_of};
 
 use crate::gateway::{Gateway, NO_KEY};
 use crate::launch::{

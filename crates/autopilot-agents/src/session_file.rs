@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::claude::tokens_of;
+use crate::claude::{session_count, tokens_of};
 use crate::codex;
 use crate::event::{AgentUsage, ModelTokens, Scope, TokenCount};
 
@@ -33,6 +33,31 @@ pub fn session_usage<'a>(
         Some(total) => Some(AgentUsage::new(Scope::Session, total, None)),
         None => of_messages(messages),
     }
+}
+
+/// Returns the count from which Claude Code goes on in a session that it resumed at `since`; `None` if
+/// the files are not those of a session of Claude Code.
+///
+/// Claude Code notes its count in the session's file when it ends, and not when it is killed: what it
+/// has told us since the last note is in none of its later counts.
+pub fn count_resumed<'a>(
+    texts: impl IntoIterator<Item = &'a str>,
+    since: &str,
+) -> Option<AgentUsage> {
+    let mut count = None;
+    for text in texts {
+        for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            if line["timestamp"].as_str().is_some_and(|at| is_since(at, since)) {
+                break;
+            }
+            if line["type"] == "cost-state" {
+                count = Some(session_count(&line));
+            } else if line["sessionId"].is_string() && count.is_none() {
+                count = Some(AgentUsage::new(Scope::Session, TokenCount::default(), Some(0.0)));
+            }
+        }
+    }
+    count
 }
 
 /// The figures that opencode 1.18.33 keeps of a session in its database, with those of the sessions
@@ -65,7 +90,7 @@ pub fn opencode_usage(figures: [f64; 6]) -> Option<AgentUsage> {
 
 fn message_of(line: &Value, since: &str) -> Option<(String, ModelTokens)> {
     let message = &line["message"];
-    let is_of_turn = line["timestamp"].as_str().is_some_and(|at| seconds(at) >= seconds(since));
+    let is_of_turn = line["timestamp"].as_str().is_some_and(|at| is_since(at, since));
     if line["type"] != "assistant" || !is_of_turn {
         return None;
     }
@@ -75,9 +100,14 @@ fn message_of(line: &Value, since: &str) -> Option<(String, ModelTokens)> {
     (tokens != TokenCount::default()).then_some((id, ModelTokens { model, tokens }))
 }
 
-/// The time without fractions of a second, which some programs leave out.
-fn seconds(at: &str) -> &str {
-    at.get(..19).unwrap_or(at)
+/// Whether a time is not before `since`. Some programs leave out the fractions of a second.
+fn is_since(at: &str, since: &str) -> bool {
+    let seconds = |at: &'_ str| at.get(..19).unwrap_or(at).to_owned();
+    if at.contains('.') && since.contains('.') {
+        at.trim_end_matches('Z') >= since.trim_end_matches('Z')
+    } else {
+        seconds(at) >= seconds(since)
+    }
 }
 
 fn of_messages(messages: BTreeMap<String, ModelTokens>) -> Option<AgentUsage> {
@@ -111,6 +141,45 @@ mod tests {
         assert_eq!(usage.unpriced[0].model, "claude-opus-5-5");
         let later = session_usage([CLAUDE], "2026-11-18T12:00:00Z");
         assert_eq!(later, None, "what an earlier turn used is not of this one");
+    }
+
+    #[test]
+    fn a_turn_in_the_same_second_as_the_one_before_is_told_apart() {
+        let at = "2026-11-18T00:00:05";
+        assert!(is_since(&format!("{at}.2Z"), &format!("{at}.13Z")));
+        assert!(!is_since(&format!("{at}.099Z"), &format!("{at}.1Z")));
+        assert!(is_since(&format!("{at}Z"), &format!("{at}.9Z")), "one has no fractions");
+        assert!(is_since(&format!("{at}.1Z"), &format!("{at}Z")));
+        assert!(!is_since("2026-11-18T00:00:04Z", &format!("{at}.1Z")));
+    }
+
+    #[test]
+    fn claude_goes_on_from_the_count_that_it_noted_before_the_turn() {
+        let line = |at: &str| format!(r#"{{"type":"user","sessionId":"s","timestamp":"{at}"}}"#);
+        let count = |usd: f64, tokens: u64| {
+            format!(
+                r#"{{"type":"cost-state","sessionId":"s","totalCostUSD":{usd},"modelUsage":{{"m":{{"inputTokens":{tokens},"outputTokens":7,"costUSD":{usd}}}}}}}"#
+            )
+        };
+        let (first, second, third) =
+            ("2026-11-18T01:00:00.5Z", "2026-11-18T02:00:00.5Z", "2026-11-18T03:00:00.5Z");
+        let text = [line(first), count(0.5, 10), line(second), line(third), count(0.75, 15)];
+        let text = text.join("\n");
+        let read = |since| {
+            let usage = count_resumed([text.as_str()], since)?;
+            Some((usage.cost_usd, usage.tokens.input, usage.tokens_scope, usage.cost_scope))
+        };
+        let both = Scope::Session;
+        // The second turn was killed: it noted nothing.
+        assert_eq!(read("2026-11-18T02:00:00Z"), Some((Some(0.5), 10, both, both)));
+        assert_eq!(read("2026-11-18T03:00:00Z"), Some((Some(0.5), 10, both, both)));
+        assert_eq!(read("2026-11-18T04:00:00Z"), Some((Some(0.75), 15, both, both)));
+        let killed = line(first);
+        let usage = count_resumed([killed.as_str()], "2026-11-18T02:00:00Z").unwrap();
+        assert_eq!((usage.cost_usd, usage.tokens), (Some(0.0), TokenCount::default()));
+        assert_eq!(count_resumed([CODEX], "2027-01-01T00:00:00Z"), None, "Codex counts otherwise");
+        let later = "2027-01-01T00:00:00Z";
+        assert_eq!(count_resumed([CLAUDE], later).unwrap().cost_usd, Some(0.0), "a real one");
     }
 
     #[test]

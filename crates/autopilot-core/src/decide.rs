@@ -261,14 +261,15 @@ impl RecordDraft<'_> {
             }
             self.emit(Event::WaitEnded { task });
         }
-        if self.state.run.halt.is_some() || self.state.end().is_some() {
+        let is_at_work = self.state.is_at_work();
+        if self.state.run.halt.is_some() && !is_at_work || self.state.end().is_some() {
             return;
         }
         let wall_max_ms = self.state.run.limits.wall_max_ms.unwrap_or(u64::MAX);
         let is_quiet = self.now.since_ms(self.state.at) >= TIME_RECORD_MS.min(wall_max_ms);
         if self.is_time_gone() {
             self.halt(HaltWhy::Wall, true);
-        } else if is_quiet && self.state.is_at_work() {
+        } else if is_quiet && is_at_work {
             self.emit(Event::TimePassed);
         }
     }

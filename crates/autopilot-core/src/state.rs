@@ -75,8 +75,8 @@ pub struct Run {
     /// The resource that the machine is short of; meanwhile no more parallel work is started.
     pub short: Option<String>,
     pub spent: Bill,
-    /// The time in which an agent or a command was at work. Halts, questions to a person and waits
-    /// for an account do not count.
+    /// The time in which an agent or a command was at work, also on what a stop let finish. Rests,
+    /// questions to a person and waits for an account do not count.
     pub active_ms: u64,
     /// The names of those who switched the review off; never forgotten.
     pub reviews_waived_by: Vec<String>,
@@ -326,9 +326,11 @@ impl State {
         self.index.waiting.iter().map(|(_, task)| *task)
     }
 
-    /// Whether an agent, a command or an effect is at work.
+    /// Whether an agent, a command or an effect is at work. A stop lets the steps that have begun go
+    /// on, unless it ends everything at once: an effect that is live then waits for the next process.
     pub fn is_at_work(&self) -> bool {
-        self.live.len() as u32 > self.index.people_live
+        let is_all_ended = self.run.halt.as_ref().is_some_and(|halt| halt.now);
+        !is_all_ended && self.live.len() as u32 > self.index.people_live
     }
 
     /// The tasks that wait beyond a time.

@@ -5,7 +5,7 @@
 //! never makes an attempt free.
 
 use crate::clock::now;
-use crate::job::{Billing, EVENTS, Metadata, PriceList, session_usage_in};
+use crate::job::{Billing, EVENTS, Metadata, PriceList, count_resumed_in, session_usage_in};
 use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{AgentEvent, AgentUsage};
@@ -63,13 +63,12 @@ fn unrecorded_bill(
     let resumed = metadata.resumed.as_deref();
     let session = session.as_deref().or(resumed);
     let began = metadata.started_at.as_str();
-    let usage = usage.or_else(|| {
-        let home = place.scratch(&format!("{}-{id}.home", state.run.id));
-        session_usage_in(&home, session, began)
-    });
+    let home = place.scratch(&format!("{}-{id}.home", state.run.id));
+    let usage = usage.or_else(|| session_usage_in(&home, session, began));
+    let count = resumed.and_then(|session| count_resumed_in(&home, session, began));
     let known = resumed.and_then(|session| state.task(grant.task).totals.get(session));
     let prices = PriceList::of(config, metadata.model.as_deref());
-    Some(Billing::of_turn(resumed, known, prices, session, &usage?))
+    Some(Billing::of_turn((resumed, count.as_ref()), known, prices, session, &usage?))
 }
 
 /// The last question that was paid for with this grant.

@@ -70,7 +70,7 @@ pub enum AskError {
     Workspace(#[from] WorkspaceError),
     #[error(transparent)]
     Inbox(#[from] InboxError),
-    #[error("cannot change {}", flag.file_name())]
+    #[error("{} can't be changed", flag.file_name())]
     Flag { flag: Flag, source: std::io::Error },
 }
 

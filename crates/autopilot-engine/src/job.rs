@@ -53,7 +53,7 @@ pub(crate) use left_session::session_files_of;
 pub use process::{jail_network, sandbox_mode};
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
-pub(crate) use usage::session_usage_in;
+pub(crate) use usage::{count_resumed_in, session_usage_in};
 pub use workshop::Workshop;
 
 use crate::begin::PlanBody;

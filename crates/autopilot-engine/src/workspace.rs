@@ -1,22 +1,23 @@
 //! Opens a repository to work in it: examines it, reads its configuration, takes the lock.
 
-use crate::again::{again, may_pass};
+use crate::again::again;
 use crate::feed::JournalOpener;
 use crate::lost_state::LostState;
 use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use autopilot_core::config::{Config, ConfigFaults, Warning};
-use autopilot_core::event::MachineFault;
 use autopilot_core::state::State;
 use autopilot_host::checkout;
 use autopilot_host::file;
 use autopilot_host::git::{GitError, RepoRefusal, StateEnv, UserRepo, state};
 use autopilot_host::lock::{self, Holder, Lock, LockError};
 use autopilot_journal::{
-    Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal, SqliteReader,
+    Error as JournalError, Journal, JournalHistory, JournalRun, LeaseClaim, SqliteJournal,
+    SqliteReader,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs that are searched for an unfinished one; older runs have long been followed by others.
@@ -36,6 +37,8 @@ pub enum WorkspaceError {
         "no state directory: set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path"
     )]
     NoStateRoot,
+    #[error("AUTOPILOT_STATE_DIR is `{value}`, which is not an absolute path")]
+    StateRootRelative { value: String },
     #[error("there is no configuration at `{path}`; run `autopilot init`")]
     NoConfig { path: Utf8PathBuf },
     #[error("cannot read `{path}`")]
@@ -68,24 +71,30 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// The fault of the machine behind this error, if it is one that may pass.
-    pub fn git_fault(&self) -> Option<MachineFault> {
+    /// The file or directory that can't be used.
+    pub fn path(&self) -> Option<&Path> {
         match self {
-            WorkspaceError::Git(error) if may_pass(error) => Some(MachineFault::Git),
+            WorkspaceError::Git(GitError::File { path, .. })
+            | WorkspaceError::Lock(LockError::Failed { path, .. }) => Some(path),
+            WorkspaceError::Store(StoreError::Journal(JournalError::Storage {
+                journal, ..
+            })) => Some(Path::new(journal)),
+            WorkspaceError::Store(StoreError::Journal(JournalError::File { path, .. }))
+            | WorkspaceError::ConfigUnreadable { path, .. }
+            | WorkspaceError::NotWritable { path, .. }
+            | WorkspaceError::NoRoom { path, .. } => Some(path.as_std_path()),
             WorkspaceError::Git(_)
+            | WorkspaceError::Lock(_)
+            | WorkspaceError::Store(_)
             | WorkspaceError::NotARepository { .. }
             | WorkspaceError::NotUtf8 { .. }
             | WorkspaceError::NoStateRoot
+            | WorkspaceError::StateRootRelative { .. }
             | WorkspaceError::NoConfig { .. }
-            | WorkspaceError::ConfigUnreadable { .. }
             | WorkspaceError::Config { .. }
             | WorkspaceError::Repository(_)
             | WorkspaceError::HubDamaged { .. }
             | WorkspaceError::Lost(_)
-            | WorkspaceError::Store(_)
-            | WorkspaceError::Lock(_)
-            | WorkspaceError::NotWritable { .. }
-            | WorkspaceError::NoRoom { .. }
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NoRun(_) => None,
         }
@@ -104,6 +113,9 @@ impl From<GitError> for WorkspaceError {
 /// Finds the repository around a directory without starting git. The returned flag says whether it
 /// has a journal.
 pub fn find(dir: &Utf8Path, env: &StateEnv) -> Result<(StatePaths, bool), WorkspaceError> {
+    if let Some(value) = env.relative_state_dir() {
+        return Err(WorkspaceError::StateRootRelative { value: value.display().to_string() });
+    }
     let none = || match ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists()) {
         true => WorkspaceError::Repository(RepoRefusal::Bare { path: dir.into() }),
         false => WorkspaceError::NotARepository { path: dir.to_owned() },

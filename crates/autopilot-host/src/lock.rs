@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::proc::{self, ProcessIdentity};
 
-const NAME: &str = "autopilot.lock";
+/// The name of the lock file in a state directory.
+pub const NAME: &str = "autopilot.lock";
 
 /// The largest file that is read; more than any holder writes.
 const HOLDER_BYTES_MAX: u64 = 64 * 1024;

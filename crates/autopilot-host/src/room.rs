@@ -3,8 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, faccessat};
 
 /// The descriptors this process needs for itself: journal, sockets, terminal, runtime.
 const OWN_DESCRIPTORS: u64 = 40;
@@ -37,6 +39,21 @@ pub fn disk(path: &Path) -> io::Result<Disk> {
     );
     let inodes_free = (inodes > 0).then_some(free);
     Ok(Disk { bytes_free: blocks.saturating_mul(size), inodes_free })
+}
+
+/// Fails unless this user may write the file, or make files in the directory. Nothing is written.
+pub fn writable(path: &Path) -> io::Result<()> {
+    let flags =
+        if path.is_dir() { AccessFlags::W_OK | AccessFlags::X_OK } else { AccessFlags::W_OK };
+    Ok(faccessat(AT_FDCWD, path, flags, AtFlags::AT_EACCESS)?)
+}
+
+/// Returns the part of a path that has to be made writable: of what exists of it, the innermost that
+/// this user may not write.
+pub fn unwritable_part(path: &Path) -> Option<&Path> {
+    let there = path.ancestors().find(|path| path.symlink_metadata().is_ok())?;
+    let parts = [Some(there), there.parent()];
+    parts.into_iter().flatten().find(|part| writable(part).is_err())
 }
 
 /// The limits on open descriptors of this process.
@@ -105,6 +122,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(disk(dir.path()).unwrap().bytes_free > 0);
         assert!(disk(&dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn the_part_of_a_path_that_is_not_writable_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(writable(dir.path()).is_ok());
+        assert_eq!(unwritable_part(&dir.path().join("a/b")), None);
+        assert!(writable(Path::new("/proc/version")).is_err(), "not even root may write it");
+        assert_eq!(unwritable_part(Path::new("/proc/version")), Some(Path::new("/proc/version")));
     }
 
     #[test]

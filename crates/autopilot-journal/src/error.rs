@@ -113,6 +113,8 @@ pub enum StorageTrouble {
     Io,
     /// The file or its file system cannot be written.
     ReadOnly,
+    /// The file may not be opened.
+    Denied,
     /// Another process held the database longer than we waited.
     Busy,
     /// The content of the file is not what was written.

@@ -15,6 +15,8 @@ mod refusal;
 mod secret;
 #[path = "scenarios/session.rs"]
 mod session;
+#[path = "scenarios/time.rs"]
+mod time;
 #[path = "scenarios/turn.rs"]
 mod turn;
 
@@ -446,39 +448,6 @@ fn a_lower_limit_ends_who_has_spent_more_and_no_merge() {
     check(
         &format!("{text}\n set usd per task 1 during a merge"),
         "a done ($2.00) · b done — run done",
-    );
-}
-
-#[test]
-fn the_time_limit_rests_the_run() {
-    check(
-        "task a\n limit wall 10m\n a: build hangs",
-        "a at build — run rests: the run has reached its time limit",
-    );
-}
-
-#[test]
-fn time_between_a_stop_and_a_resume_does_not_count() {
-    let story = check("task a\n limit wall 70s\n stop during build; resume", "a done — run done");
-    assert!(story.state.run.active_ms < 70_000, "{}", story.state.run.active_ms);
-}
-
-#[test]
-fn time_in_which_all_wait_does_not_count() {
-    let text = "task a\n limit wall 10m";
-    for away in ["build quota 2h", "build unreachable, build unreachable, build unreachable"] {
-        let story = check(&format!("{text}\n a: {away}"), "a done — run done");
-        let all_ms = story.state.at.since_ms(story.state.run.started_at);
-        assert!(all_ms > story.state.run.active_ms + 60_000, "{away}");
-        assert!(story.state.run.active_ms < 600_000, "{}", story.state.run.active_ms);
-    }
-}
-
-#[test]
-fn time_in_which_one_waits_and_another_works_counts() {
-    check(
-        "together a; b\n limit wall 10m\n a: build quota 2h\n b: build hangs",
-        "a waiting at build · b at build — run rests: the run has reached its time limit",
     );
 }
 

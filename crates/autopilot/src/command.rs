@@ -55,7 +55,8 @@ pub fn execute(cli: Cli) -> Done {
         let wrong = if global.repo.exists() { "is not a directory" } else { "does not exist" };
         return Err(CommandFailure::usage(format!("`{}` {wrong}", global.repo)));
     }
-    match cli.command {
+    let is_work = works_on_run(&cli.command);
+    let done = match cli.command {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
         Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
@@ -86,7 +87,22 @@ pub fn execute(cli: Cli) -> Done {
         Command::Doctor => doctor::doctor(&global),
         Command::Demo { keep } => demo::demo(&global, keep),
         Command::Completions(args) => completions::completions(&args),
-    }
+    };
+    done.map_err(|failure| if is_work { failure.of_run() } else { failure })
+}
+
+/// Whether a command begins a run or goes on with one.
+fn works_on_run(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Run(_)
+            | Command::Goal(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Skip(_)
+            | Command::Approve(_)
+            | Command::Reject(_)
+    )
 }
 
 /// The repository a command is about, and whether it has a journal yet.

@@ -1,19 +1,23 @@
 //! How a failed command ends: the message with its causes, the hints, and the exit code.
 
 use crate::terminal;
+use autopilot_core::event::MachineFault;
 use autopilot_engine::begin::{BeginError, OutFault};
 use autopilot_engine::cause::chain;
-use autopilot_engine::job::fault::by_error_number;
+use autopilot_engine::job::fault;
 use autopilot_engine::run_process::RunProcessError;
 use autopilot_engine::shell::ShellError;
 use autopilot_engine::store::StoreError;
 use autopilot_engine::workspace::WorkspaceError;
+use autopilot_host::git::{CommandError, GitError};
 use autopilot_host::lock::LockError;
+use autopilot_host::room;
 use autopilot_journal::StorageTrouble;
 use autopilot_view::ExitWord;
 use serde_json::json;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 type BoxedError = Box<dyn Error + Send + Sync>;
@@ -55,6 +59,8 @@ pub struct CommandFailure {
     /// What the exit code says of it.
     pub kind: ExitKind,
     error: BoxedError,
+    /// The fault of the machine behind it, if it is one.
+    fault: Option<MachineFault>,
     hints: Vec<String>,
 }
 
@@ -69,7 +75,7 @@ struct FailedOperation {
 impl CommandFailure {
     /// A failure of this kind; a plain text is an error without a cause.
     pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
-        CommandFailure { kind, error: error.into(), hints: Vec::new() }
+        CommandFailure { kind, error: error.into(), fault: None, hints: Vec::new() }
     }
 
     /// A failure that a different command line avoids.
@@ -107,18 +113,41 @@ impl CommandFailure {
         matches!(error, Some(WorkspaceError::Lock(LockError::Held { .. })))
     }
 
-    /// The failure to continue a run that exists: a fault of the machine leaves it as it is, to be
-    /// resumed when the fault is mended.
+    /// A fault of the machine, with what to do about it. `path` is what the error is about.
+    fn of_machine(
+        fault: MachineFault,
+        path: Option<&Path>,
+        error: impl Into<BoxedError>,
+    ) -> CommandFailure {
+        let closed = match fault {
+            MachineFault::Denied | MachineFault::ReadOnly => path.and_then(room::unwritable_part),
+            MachineFault::DiskFull
+            | MachineFault::NoInodes
+            | MachineFault::DiskQuota
+            | MachineFault::DiskError
+            | MachineFault::OpenFiles
+            | MachineFault::Memory
+            | MachineFault::Processes
+            | MachineFault::Missing
+            | MachineFault::InTheWay
+            | MachineFault::Git
+            | MachineFault::Supervisor
+            | MachineFault::Journal
+            | MachineFault::Internal => None,
+        };
+        let mend = closed.map(|part| format!("make `{}` writable", part.display()));
+        let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
+        let failure = CommandFailure::config(error);
+        CommandFailure { fault: Some(fault), ..failure }.hint(format!("{mend}, then try again"))
+    }
+
+    /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
     #[must_use]
-    pub fn of_existing_run(mut self) -> CommandFailure {
-        let git = self.error.downcast_ref::<WorkspaceError>().and_then(WorkspaceError::git_fault);
-        match by_error_number(&*self.error).or(git) {
-            Some(fault) if self.kind == ExitKind::Failed => {
-                self.kind = ExitKind::Paused;
-                self.hint(fault.remedy())
-            }
-            Some(_) | None => self,
+    pub fn of_run(mut self) -> CommandFailure {
+        if self.fault.is_some() {
+            self.kind = ExitKind::Paused;
         }
+        self
     }
 
     /// The message and its causes on one line.
@@ -141,38 +170,37 @@ impl<T, E: Into<BoxedError>> OrFailed<T> for Result<T, E> {
 
 impl From<WorkspaceError> for CommandFailure {
     fn from(error: WorkspaceError) -> CommandFailure {
+        if let Some(fault) = fault::at_start(&error) {
+            let path = error.path().map(Path::to_owned);
+            return CommandFailure::of_machine(fault, path.as_deref(), error);
+        }
         match &error {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::Repository(_)
             | WorkspaceError::NoRun(_) => CommandFailure::usage(error),
+            WorkspaceError::StateRootRelative { .. } => {
+                CommandFailure::config(error).hint("set it to an absolute path, or unset it")
+            }
             WorkspaceError::NoConfig { .. }
             | WorkspaceError::ConfigUnreadable { .. }
             | WorkspaceError::Config { .. }
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NotUtf8 { .. }
+            | WorkspaceError::Git(GitError::Command(CommandError::NoGit))
             | WorkspaceError::NoStateRoot => CommandFailure::config(error),
             WorkspaceError::Lost(lost) => {
                 let remedy = lost.remedy();
                 CommandFailure::failed(error).hint(remedy)
             }
             WorkspaceError::HubDamaged { .. } => CommandFailure::failed(error).hint(
-                "put it back from a backup, or see with `autopilot recover` what is left and start \
-                 anew with `autopilot run --fresh`",
+                "put it back from a backup; or see with `autopilot recover` what is left, move it away, \
+                 and start anew with `autopilot run --fresh`",
             ),
-            WorkspaceError::Store(StoreError::Journal(journal)) => match journal.trouble() {
-                Some(StorageTrouble::Full | StorageTrouble::ReadOnly) => CommandFailure::failed(
-                    error,
-                )
-                .hint("free disk space or make the state directory writable, then try again"),
-                Some(StorageTrouble::Damaged) => CommandFailure::failed(error)
-                    .hint("`autopilot recover --journal` rebuilds it from what can still be read"),
-                Some(StorageTrouble::Io | StorageTrouble::Busy | StorageTrouble::Other) | None => {
-                    CommandFailure::failed(error)
-                }
-            },
-            WorkspaceError::NotWritable { .. } | WorkspaceError::NoRoom { .. } => {
+            WorkspaceError::Store(StoreError::Journal(journal))
+                if journal.trouble() == Some(StorageTrouble::Damaged) =>
+            {
                 CommandFailure::failed(error)
-                    .hint("free space or change its permissions, then try again")
+                    .hint("`autopilot recover --journal` rebuilds it from what can still be read")
             }
             WorkspaceError::Lock(LockError::Held { holder: Some(_), .. }) => {
                 CommandFailure::failed(error).hint(
@@ -180,10 +208,21 @@ impl From<WorkspaceError> for CommandFailure {
                      otherwise stop it first with `autopilot stop`, then try again",
                 )
             }
-            WorkspaceError::Git(_) | WorkspaceError::Store(_) | WorkspaceError::Lock(_) => {
-                CommandFailure::failed(error)
-            }
+            WorkspaceError::NotWritable { .. }
+            | WorkspaceError::NoRoom { .. }
+            | WorkspaceError::Git(_)
+            | WorkspaceError::Store(_)
+            | WorkspaceError::Lock(_) => CommandFailure::failed(error),
         }
+    }
+}
+
+/// Why a flag file, or anything else that only Autopilot writes, can't be changed.
+pub fn unchangeable(error: impl Into<BoxedError>) -> CommandFailure {
+    let error = error.into();
+    match fault::of_own_error(&*error) {
+        Some(fault) => CommandFailure::of_machine(fault, None, error),
+        None => CommandFailure::failed(error),
     }
 }
 
@@ -196,8 +235,8 @@ impl From<ShellError> for CommandFailure {
     }
 }
 
-impl From<autopilot_host::git::GitError> for CommandFailure {
-    fn from(error: autopilot_host::git::GitError) -> CommandFailure {
+impl From<GitError> for CommandFailure {
+    fn from(error: GitError) -> CommandFailure {
         WorkspaceError::from(error).into()
     }
 }
@@ -249,9 +288,10 @@ impl From<RunProcessError> for CommandFailure {
             | RunProcessError::Sandbox(_) => {
                 return CommandFailure::config(error);
             }
-            RunProcessError::Flag { .. }
-            | RunProcessError::Runtime(_)
-            | RunProcessError::Loop(_) => return CommandFailure::failed(error),
+            RunProcessError::Flag { .. } | RunProcessError::Runtime(_) => {
+                return unchangeable(error);
+            }
+            RunProcessError::Loop(_) => return CommandFailure::failed(error),
         };
         CommandFailure::new(kind, error).hint(hint)
     }

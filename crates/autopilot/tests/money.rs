@@ -212,3 +212,82 @@ fn the_real_claude_with_a_model_it_does_not_know_is_priced_by_the_configuration(
     assert!((usd(&told) - 3.0 * CALL_USD).abs() < 1e-6, "{told}");
     assert_eq!(told["cost_complete"], true, "{told}");
 }
+
+/// What the pinned Claude Code says that such a call costs.
+const CLAUDES_CALL_USD: f64 = 0.0268;
+const CONTINUED_FIX: &str = "Your work on this task was checked and is not done";
+const CONTINUED_BUILD: &str = "ended before the task was done";
+
+/// The rows of `cost` for the steps of the builder: name, fresh and cached tokens, dollars.
+fn costs(stage: &Stage) -> Vec<(String, u64, f64)> {
+    let told = stage.run(&["cost", "--by", "step", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let rows = told["parts"][0]["rows"].as_array().unwrap().clone();
+    let of_builder = rows.iter().filter(|row| row["step"] == "build" || row["step"] == "fix");
+    of_builder
+        .map(|row| (row["step"].as_str().unwrap().to_owned(), tokens(row)[0], usd(row)))
+        .collect()
+}
+
+/// Claude counts a session over its resumes, but forgets what it told before it was killed.
+#[test]
+fn the_real_claude_that_was_killed_after_its_result_is_billed_for_all_of_the_next_turn() {
+    let mends = [
+        Turn::call(Call::read("app.txt")).using(6_000, 4_000, 100),
+        Turn::call(Call::edit("app.txt", "broken", "done")).using(6_000, 4_000, 100),
+        Turn::answer(summary()).using(6_000, 4_000, 100),
+    ];
+    let breaks = [
+        Turn::call(Call::shell("echo broken >> app.txt")).using(6_000, 4_000, 100),
+        Turn::answer(summary()).using(6_000, 4_000, 100),
+    ];
+    let script = Script::new().when(CONTINUED_FIX, mends).when("Say done", breaks);
+    let (stage, _server) = stage(script, "claude", "\n");
+    let claude = agents::claude();
+    let killed = stage.folder().join("killed-claude").display().to_string();
+    stage.write_program(
+        &killed,
+        &format!(
+            "#!/bin/sh\ndir=$(mktemp -d); mkfifo $dir/out; exec 3<&0\n\
+             case \"$*\" in *--resume*) exec {claude} \"$@\";; esac\n\
+             {claude} \"$@\" <&3 > $dir/out & pid=$!\n\
+             while IFS= read -r line; do printf '%s\\n' \"$line\"\n\
+             case $line in *'\"type\":\"result\"'*) kill -9 $pid;; esac; done < $dir/out\n",
+            claude = claude.display()
+        ),
+    );
+    let config = stage.read(".autopilot/config.yml");
+    let with = config.replace(&claude.display().to_string(), &killed);
+    stage.write(".autopilot/config.yml", &with);
+    stage.run_task().expect(0).says(&["DONE"]);
+    let costs = costs(&stage);
+    for (step, calls) in [("build", 2), ("fix", 3)] {
+        let (_, tokens, usd) = costs.iter().find(|row| row.0 == step).unwrap();
+        assert_eq!(*tokens, calls * 10_000, "{step}: {costs:?}");
+        assert!((usd - calls as f64 * CLAUDES_CALL_USD).abs() < 1e-6, "{step}: {costs:?}");
+    }
+}
+
+#[test]
+fn the_real_claude_that_goes_on_after_a_kill_of_the_controller_is_billed_for_each_call_once() {
+    let done = [
+        Turn::call(Call::edit("app.txt", "start", "start\ndone")).using(6_000, 4_000, 100),
+        Turn::answer(summary()).using(6_000, 4_000, 100),
+    ];
+    let asked = Turn::say("I read a file.").using(6_000, 4_000, 100);
+    let script =
+        Script::new().when(CONTINUED_BUILD, done).when("what did you do", [asked]).rule(hangs());
+    let more = format!("\nprices: {{ claude-opus-5-5: {PRICE} }}\nbudget: {{ max_usd: 2 }}\n");
+    let (stage, server) = stage(script, "claude", &more);
+    cut(&stage, &server, |_, run| run.signal("KILL"));
+    // A person continues the session while nobody works on the run.
+    let told = stage.run(&["sessions", "--json"]).expect(0).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let session = told["sessions"][0]["session"].as_str().unwrap().to_owned();
+    stage.run(&["resume", &session, "--prompt", "what did you do?"]).expect(0);
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    let costs = costs(&stage);
+    assert_eq!((costs.len(), costs[0].1), (1, 40_000), "four calls in all: {costs:?}");
+    let expected = CALL_USD + 3.0 * CLAUDES_CALL_USD;
+    assert!((costs[0].2 - expected).abs() < 1e-6, "{costs:?}, not {expected}");
+}

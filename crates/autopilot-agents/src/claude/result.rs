@@ -82,20 +82,30 @@ impl RunResult {
 }
 
 /// Reads the usage: `usage` counts the main conversation of this turn, `modelUsage` every model with
-/// those of sub-agents, and `total_cost_usd` their cost; the last two count the session with all its
-/// resumes.
+/// those of sub-agents, and `total_cost_usd` their cost; the last two count the session with those of
+/// its resumes that ended in order.
 fn usage(event: &Value) -> AgentUsage {
     let of_turn = tokens_of(&event["usage"]);
     let total = event["total_cost_usd"].as_f64();
-    let Some(models) = event["modelUsage"].as_object().filter(|models| !models.is_empty()) else {
+    if event["modelUsage"].as_object().is_none_or(|models| models.is_empty()) {
         // A model that was asked costs something: a cost of nothing means that the price is unknown.
         let cost_usd = total.filter(|cost| *cost > 0.0 || of_turn == TokenCount::default());
         let usage = AgentUsage::new(Scope::Session, of_turn, cost_usd);
         return AgentUsage { tokens_scope: Scope::Run, ..usage };
-    };
+    }
+    of_models(&event["modelUsage"], total)
+}
+
+/// Reads the count of the session that Claude Code notes in the session's file when it ends.
+pub(crate) fn session_count(line: &Value) -> AgentUsage {
+    of_models(&line["modelUsage"], line["totalCostUSD"].as_f64())
+}
+
+/// The usage of a session by its models, and the cost that is told for all of them.
+fn of_models(models: &Value, total: Option<f64>) -> AgentUsage {
     let mut usage = AgentUsage::new(Scope::Session, TokenCount::default(), None);
     let mut known = None;
-    for (model, said) in models {
+    for (model, said) in models.as_object().into_iter().flatten() {
         let tokens = tokens_of_model(said);
         usage.tokens = usage.tokens.plus(tokens);
         let cost = said["costUSD"].as_f64().unwrap_or(0.0);

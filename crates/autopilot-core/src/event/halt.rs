@@ -135,6 +135,8 @@ pub enum MachineFault {
     Denied,
     /// A directory of ours is gone: a mount vanished, or somebody removed it.
     Missing,
+    /// Something else is at the path of a file of ours.
+    InTheWay,
     /// Git was killed, could not be started or failed in our own repository.
     Git,
     /// The process that supervises an agent or a command died.
@@ -159,6 +161,7 @@ impl MachineFault {
             MachineFault::Processes => "no more processes can be started",
             MachineFault::Denied => "a file of Autopilot's may not be accessed",
             MachineFault::Missing => "a directory of Autopilot's is gone",
+            MachineFault::InTheWay => "something is in the place of a file of Autopilot's",
             MachineFault::Git => "git failed in Autopilot's own repository",
             MachineFault::Supervisor => "the supervisor of a process died",
             MachineFault::Journal => "the journal failed",
@@ -166,31 +169,32 @@ impl MachineFault {
         }
     }
 
-    /// The advice for a person.
-    pub fn remedy(self) -> &'static str {
+    /// What a person can do about it.
+    pub fn mend(self) -> &'static str {
         match self {
             MachineFault::DiskFull | MachineFault::NoInodes | MachineFault::DiskQuota => {
-                "make room (`autopilot gc` removes what is no longer needed), then run `autopilot \
-                 resume`"
+                "make room (`autopilot gc` removes what is no longer needed)"
             }
-            MachineFault::ReadOnly | MachineFault::Denied | MachineFault::Missing => {
-                "make the path writable again, then run `autopilot resume`"
-            }
-            MachineFault::DiskError => "check the disk, then run `autopilot resume`",
+            MachineFault::ReadOnly | MachineFault::Denied => "make the path writable",
+            MachineFault::Missing => "put it back, or mount its file system",
+            MachineFault::InTheWay => "move it away",
+            MachineFault::DiskError => "check the disk",
             MachineFault::OpenFiles => {
-                "raise the limit of open files (`ulimit -n`) or use fewer workers, then run \
-                 `autopilot resume`"
+                "raise the limit of open files (`ulimit -n`) or use fewer workers"
             }
             MachineFault::Memory | MachineFault::Processes => {
-                "end other programs or use fewer workers, then run `autopilot resume`"
+                "end other programs or use fewer workers"
             }
-            MachineFault::Git => "run `autopilot doctor`, then `autopilot resume`",
-            MachineFault::Supervisor => {
-                "find out what ends processes on this machine, then run `autopilot resume`"
-            }
-            MachineFault::Journal => "run `autopilot recover`, then `autopilot resume`",
-            MachineFault::Internal => "please report it; `autopilot resume` tries again",
+            MachineFault::Git => "run `autopilot doctor` to see what hinders git",
+            MachineFault::Supervisor => "find out what ends processes on this machine",
+            MachineFault::Journal => "run `autopilot recover`",
+            MachineFault::Internal => "please report it",
         }
+    }
+
+    /// The advice for a person whose run rests.
+    pub fn remedy(self) -> String {
+        format!("{}, then run `autopilot resume`", self.mend())
     }
 }
 
@@ -208,8 +212,8 @@ impl HoldWhy {
     }
 
     /// The advice for a person if waiting does not help.
-    pub fn remedy(self) -> &'static str {
-        match self {
+    pub fn remedy(self) -> String {
+        let advice = match self {
             HoldWhy::Quota | HoldWhy::Outage => "try again later with `autopilot resume`",
             HoldWhy::Auth => "log in to that agent, then run `autopilot resume`",
             HoldWhy::Model => {
@@ -219,7 +223,8 @@ impl HoldWhy {
             HoldWhy::Program => {
                 "install that agent or set its `executable`, then run `autopilot resume`"
             }
-            HoldWhy::Machine(fault) => fault.remedy(),
-        }
+            HoldWhy::Machine(fault) => return fault.remedy(),
+        };
+        advice.to_owned()
     }
 }

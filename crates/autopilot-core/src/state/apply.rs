@@ -113,9 +113,9 @@ impl State {
     }
 
     /// Counts the time since the last record, before anything changes, if something was at work. A
-    /// halt, a question and a wait for an account are not work.
+    /// rest, a question and a wait for an account are not work.
     fn count_time(&mut self, at: Time) {
-        if self.run.halt.is_none() && self.is_at_work() {
+        if self.is_at_work() {
             self.run.active_ms += at.since_ms(self.at).min(ACTIVE_GAP_MAX_MS);
         }
         self.at = at;

@@ -72,9 +72,16 @@ impl Billing {
         self.given = given;
     }
 
+    /// Takes the count from which the vendor goes on in the resumed session, where its files tell it:
+    /// after a kill it is not what we were told last.
+    pub fn resumes_at(&mut self, count: &AgentUsage) {
+        self.before = Some(self.prices.complete(count).0);
+    }
+
     /// The bill of a turn of a process that died, by the last usage figures that are left of it.
+    /// `count` is the vendor's own count when the turn resumed its session.
     pub fn of_turn(
-        resumed: Option<&str>,
+        (resumed, count): (Option<&str>, Option<&AgentUsage>),
         known: Option<&SessionTotal>,
         prices: PriceList,
         session: Option<&str>,
@@ -82,6 +89,9 @@ impl Billing {
     ) -> Billing {
         let mut billing = Billing::default();
         billing.begin(resumed, known, prices, None);
+        if let Some(count) = count {
+            billing.resumes_at(count);
+        }
         billing.end(Some(usage), session, CostDoubt::Perhaps, 0);
         billing
     }

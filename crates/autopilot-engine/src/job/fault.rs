@@ -9,10 +9,13 @@ use crate::place::StatePaths;
 use crate::recorded::RecordedError;
 use crate::run_process::room;
 use crate::store::StoreError;
+use crate::workspace::WorkspaceError;
 use autopilot_core::event::{HoldWhy, MachineFault, Outcome};
 use autopilot_host::exec::{LaunchStage, SpawnError};
 use autopilot_host::file::FileError;
 use autopilot_host::git::{CommandError, CommandStatus, GitError};
+use autopilot_host::lock::LockError;
+use autopilot_journal::StorageTrouble;
 use std::error::Error;
 use std::io;
 
@@ -98,6 +101,77 @@ pub fn blame(error: &JobError) -> Blame {
     }
 }
 
+/// The fault of the machine that keeps a process from its work, if it is one: nothing was done yet,
+/// so no task can have caused it. What is lost, damaged or set wrongly is none.
+pub fn at_start(error: &WorkspaceError) -> Option<MachineFault> {
+    match error {
+        WorkspaceError::Git(error) => git_at_start(error),
+        WorkspaceError::Store(StoreError::Journal(error)) => of_journal(error),
+        WorkspaceError::Store(error) => by_error_number(error),
+        WorkspaceError::Lock(LockError::Failed { source, .. }) => {
+            Some(of_own_file(source, MachineFault::Denied))
+        }
+        WorkspaceError::Lock(LockError::Restless { .. }) => Some(MachineFault::Denied),
+        WorkspaceError::NotWritable { source, .. } => {
+            Some(of_own_error(source).unwrap_or(MachineFault::Denied))
+        }
+        WorkspaceError::NoRoom { .. } => Some(MachineFault::DiskFull),
+        WorkspaceError::ConfigUnreadable { source, .. } => by_error_number(&**source),
+        WorkspaceError::Lock(LockError::Held { .. } | LockError::Unsupported { .. })
+        | WorkspaceError::NotARepository { .. }
+        | WorkspaceError::NotUtf8 { .. }
+        | WorkspaceError::NoStateRoot
+        | WorkspaceError::StateRootRelative { .. }
+        | WorkspaceError::NoConfig { .. }
+        | WorkspaceError::Config { .. }
+        | WorkspaceError::Repository(_)
+        | WorkspaceError::HubDamaged { .. }
+        | WorkspaceError::Lost(_)
+        | WorkspaceError::Linked { .. }
+        | WorkspaceError::NoRun(_) => None,
+    }
+}
+
+/// The fault behind a git that fails before any work: whatever it refuses, no task is to blame.
+fn git_at_start(error: &GitError) -> Option<MachineFault> {
+    let blame = match error {
+        GitError::Command(CommandError::NoGit) => return None,
+        GitError::Worktree(error) => return git_at_start(error),
+        GitError::File { source, .. } => return Some(of_own_file(source, MachineFault::Git)),
+        GitError::Command(_)
+        | GitError::ProofDiffers { .. }
+        | GitError::SlotMissing { .. }
+        | GitError::TooManyCommits { .. }
+        | GitError::Withheld { .. }
+        | GitError::Oversize(_)
+        | GitError::Refused(_)
+        | GitError::Unreadable { .. }
+        | GitError::RefMoved { .. }
+        | GitError::Tampered { .. }
+        | GitError::NotFound { .. } => of_git(error, Blame::Machine(MachineFault::Git)),
+    };
+    match blame {
+        Blame::Machine(fault) => Some(fault),
+        Blame::Work | Blame::Program => None,
+    }
+}
+
+/// The fault behind a journal that can't be used now. One that is damaged or of another version
+/// stays so.
+fn of_journal(error: &autopilot_journal::Error) -> Option<MachineFault> {
+    if let Some(fault) = of_own_error(error) {
+        return Some(fault);
+    }
+    error.trouble().and_then(|trouble| match trouble {
+        StorageTrouble::Full => Some(MachineFault::DiskFull),
+        StorageTrouble::Io => Some(MachineFault::DiskError),
+        StorageTrouble::ReadOnly => Some(MachineFault::ReadOnly),
+        StorageTrouble::Denied => Some(MachineFault::Denied),
+        StorageTrouble::Busy => Some(MachineFault::Journal),
+        StorageTrouble::Damaged | StorageTrouble::Other => None,
+    })
+}
+
 /// The faults that error numbers stand for, whatever was being done: no work can cause these
 /// without them being true of the machine.
 const NUMBERS: [(i32, MachineFault); 10] = [
@@ -120,17 +194,30 @@ const KINDS: [(io::ErrorKind, MachineFault); 4] = [
     (io::ErrorKind::OutOfMemory, MachineFault::Memory),
 ];
 /// The faults that are the machine's only where nobody but Autopilot writes.
-const OWN_KINDS: [(io::ErrorKind, MachineFault); 3] = [
+const OWN_KINDS: [(io::ErrorKind, MachineFault); 4] = [
     (io::ErrorKind::PermissionDenied, MachineFault::Denied),
     (io::ErrorKind::NotFound, MachineFault::Missing),
     (io::ErrorKind::NotADirectory, MachineFault::Missing),
+    (io::ErrorKind::IsADirectory, MachineFault::InTheWay),
 ];
 
 /// The fault of the machine that is somewhere in the chain of causes.
 pub fn by_error_number(error: &(dyn Error + 'static)) -> Option<MachineFault> {
+    in_chain(error, of_io)
+}
+
+/// The same for an error about files that only Autopilot writes.
+pub fn of_own_error(error: &(dyn Error + 'static)) -> Option<MachineFault> {
+    in_chain(error, |error| of_io(error).or_else(|| of_kind(error, &OWN_KINDS)))
+}
+
+fn in_chain(
+    error: &(dyn Error + 'static),
+    fault: impl Fn(&io::Error) -> Option<MachineFault>,
+) -> Option<MachineFault> {
     let mut cause = Some(error);
     while let Some(now) = cause {
-        if let Some(fault) = now.downcast_ref::<io::Error>().and_then(of_io) {
+        if let Some(fault) = now.downcast_ref::<io::Error>().and_then(&fault) {
             return Some(fault);
         }
         cause = now.source();
@@ -173,7 +260,14 @@ fn of_file(error: &FileError) -> Blame {
 }
 
 fn of_store(error: &StoreError) -> MachineFault {
-    by_error_number(error).unwrap_or(MachineFault::Journal)
+    let by_journal = match error {
+        StoreError::Journal(error) => of_journal(error),
+        StoreError::Record { .. }
+        | StoreError::Encode { .. }
+        | StoreError::Stopped(_)
+        | StoreError::NoBlob { .. } => None,
+    };
+    by_journal.or_else(|| by_error_number(error)).unwrap_or(MachineFault::Journal)
 }
 
 fn of_spawn(error: &SpawnError) -> Blame {

@@ -23,6 +23,23 @@ impl Job {
         let dir = Utf8Path::from_path(home.dir()).filter(|dir| !dir.as_str().is_empty())?;
         session_usage_in(dir, session, since)
     }
+
+    /// Bills a resumed session from the count that its files in the home tell, before the turn starts.
+    pub(super) fn bill_from_count(&self, home: &Home, session: Option<&str>, since: &str) {
+        let dir = Utf8Path::from_path(home.dir()).filter(|dir| !dir.as_str().is_empty());
+        let count =
+            dir.zip(session).and_then(|(dir, session)| count_resumed_in(dir, session, since));
+        if let Some(count) = count {
+            self.billing().resumes_at(&count);
+        }
+    }
+}
+
+/// The count from which the agent in this home goes on in a session that it resumed at `since`.
+pub(crate) fn count_resumed_in(home: &Utf8Path, session: &str, since: &str) -> Option<AgentUsage> {
+    let is_it = |path: &Path| path.file_stem().is_some_and(|stem| stem == session);
+    let texts = agent_home::texts(home.as_std_path(), Path::new(CLAUDE_SESSIONS), is_it);
+    session_file::count_resumed(texts.iter().map(String::as_str), since)
 }
 
 /// The usage that the session files in the home of an attempt's agent tell for a turn that started

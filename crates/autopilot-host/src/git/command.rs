@@ -12,7 +12,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::error::GitError;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::error::{FailureOutlook, GitError};
 use super::object::Oid;
 use super::pump::{Drained, StderrTail, drain, end_group};
 use crate::patience::{self, CutShort};
@@ -47,15 +49,21 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// Returns what the failure means for trying again.
+    pub(crate) fn outlook(&self) -> FailureOutlook {
+        match self {
+            CommandError::TimedOut { .. } => FailureOutlook::CutShort(CutShort::OutOfTime),
+            CommandError::Unwanted { .. } => FailureOutlook::CutShort(CutShort::Unwanted),
+            CommandError::NoGit => FailureOutlook::Stays,
+            CommandError::Spawn { .. }
+            | CommandError::Failed { .. }
+            | CommandError::TooLong { .. } => FailureOutlook::MayPass,
+        }
+    }
+
     /// Returns whether the command was ended from outside, so that trying again is no use.
     pub(crate) fn is_cut_short(&self) -> bool {
-        match self {
-            CommandError::TimedOut { .. } | CommandError::Unwanted { .. } => true,
-            CommandError::NoGit
-            | CommandError::Spawn { .. }
-            | CommandError::Failed { .. }
-            | CommandError::TooLong { .. } => false,
-        }
+        matches!(self.outlook(), FailureOutlook::CutShort(_))
     }
 }
 
@@ -384,13 +392,14 @@ impl GitCommand {
         }
     }
 
-    /// Opens the input as an unnamed file: a pipe would need a second thread to never block.
+    /// Opens the input as a file in memory: a pipe would need a second thread to never block, and a
+    /// temporary directory may be missing.
     fn take_stdin(&mut self) -> io::Result<Stdio> {
         if let Some(file) = self.stdin_file.take() {
             return Ok(Stdio::from(file));
         }
         let Some(bytes) = self.stdin.take() else { return Ok(Stdio::null()) };
-        let mut file = tempfile::tempfile()?;
+        let mut file = File::from(memfd_create(c"git-stdin", MFdFlags::MFD_CLOEXEC)?);
         file.write_all(&bytes)?;
         file.seek(SeekFrom::Start(0))?;
         Ok(Stdio::from(file))

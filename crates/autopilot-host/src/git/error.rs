@@ -7,6 +7,20 @@ use super::capture::Oversize;
 use super::command::{CommandError, CommandStatus};
 use super::object::Oid;
 use super::repo::RepoRefusal;
+use crate::patience::CutShort;
+
+/// What the failure of git, or of an operation on its files, means for trying again. This is the one
+/// rule for all who do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureOutlook {
+    /// The work was ended from outside.
+    CutShort(CutShort),
+    /// The failure says something of the machine at this moment: git was killed, could not be started
+    /// or gave up, or a file could not be read or written.
+    MayPass,
+    /// The failure is an answer, and would be the same the next time.
+    Stays,
+}
 
 /// The reason why something could not be done with git or its files.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +67,16 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// Returns whether the work was ended from outside, so that trying again is no use.
-    pub(crate) fn is_cut_short(&self) -> bool {
+    /// Returns what the failure means for trying again.
+    pub fn outlook(&self) -> FailureOutlook {
         match self {
-            GitError::Command(error) => error.is_cut_short(),
-            GitError::Worktree(error) => error.is_cut_short(),
-            GitError::File { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut)
-            }
+            GitError::Command(error) => error.outlook(),
+            GitError::Worktree(error) => error.outlook(),
+            GitError::File { source, .. } => match source.kind() {
+                io::ErrorKind::Interrupted => FailureOutlook::CutShort(CutShort::Unwanted),
+                io::ErrorKind::TimedOut => FailureOutlook::CutShort(CutShort::OutOfTime),
+                _ => FailureOutlook::MayPass,
+            },
             GitError::Refused(_)
             | GitError::Unreadable { .. }
             | GitError::TooManyCommits { .. }
@@ -70,27 +86,18 @@ impl GitError {
             | GitError::ProofDiffers { .. }
             | GitError::Oversize(_)
             | GitError::Withheld { .. }
-            | GitError::NotFound { .. } => false,
+            | GitError::NotFound { .. } => FailureOutlook::Stays,
         }
+    }
+
+    /// Returns whether the work was ended from outside, so that trying again is no use.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        matches!(self.outlook(), FailureOutlook::CutShort(_))
     }
 
     /// Returns whether there was not enough time.
     pub fn is_out_of_time(&self) -> bool {
-        match self {
-            GitError::Command(error) => matches!(error, CommandError::TimedOut { .. }),
-            GitError::Worktree(error) => error.is_out_of_time(),
-            GitError::File { source, .. } => source.kind() == io::ErrorKind::TimedOut,
-            GitError::Refused(_)
-            | GitError::Unreadable { .. }
-            | GitError::TooManyCommits { .. }
-            | GitError::RefMoved { .. }
-            | GitError::Tampered { .. }
-            | GitError::SlotMissing { .. }
-            | GitError::ProofDiffers { .. }
-            | GitError::Oversize(_)
-            | GitError::Withheld { .. }
-            | GitError::NotFound { .. } => false,
-        }
+        self.outlook() == FailureOutlook::CutShort(CutShort::OutOfTime)
     }
 
     /// Marks the failure of an operation that reads what an agent wrote. A git that was killed or
@@ -132,5 +139,44 @@ pub(crate) trait OnFile<T> {
 impl<T> OnFile<T> for io::Result<T> {
     fn on(self, operation: &'static str, path: &Path) -> Result<T, GitError> {
         self.map_err(|source| GitError::File { operation, path: path.to_owned(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_command(error: CommandError) -> FailureOutlook {
+        GitError::from(error).outlook()
+    }
+
+    fn of_file(kind: io::ErrorKind) -> FailureOutlook {
+        let file = GitError::File { operation: "read", path: "x".into(), source: kind.into() };
+        GitError::Worktree(Box::new(file)).outlook()
+    }
+
+    #[test]
+    fn what_is_tried_again_is_told_from_answers_and_from_work_that_was_ended() {
+        let (called, stderr) = (String::new, String::new);
+        let failed = |status| CommandError::Failed { called: called(), status, stderr: stderr() };
+        for status in [CommandStatus::Code(128), CommandStatus::Signal(9)] {
+            assert_eq!(of_command(failed(status)), FailureOutlook::MayPass, "{status}");
+        }
+        assert_eq!(of_file(io::ErrorKind::StorageFull), FailureOutlook::MayPass);
+        let late = CommandError::TimedOut {
+            called: called(),
+            after: std::time::Duration::ZERO,
+            stderr: stderr(),
+        };
+        for late in [of_command(late), of_file(io::ErrorKind::TimedOut)] {
+            assert_eq!(late, FailureOutlook::CutShort(CutShort::OutOfTime));
+        }
+        let unwanted = of_command(CommandError::Unwanted { called: called() });
+        for unwanted in [unwanted, of_file(io::ErrorKind::Interrupted)] {
+            assert_eq!(unwanted, FailureOutlook::CutShort(CutShort::Unwanted));
+        }
+        let moved = GitError::RefMoved { name: "x".into(), expected: None, found: None };
+        assert_eq!(moved.outlook(), FailureOutlook::Stays);
+        assert_eq!(of_command(CommandError::NoGit), FailureOutlook::Stays);
     }
 }

@@ -4,6 +4,7 @@
 //! nothing that an agent or a repository can plant. Its HEAD names no commit, so that
 //! `.gitattributes` of a commit can't hide a file from a diff.
 
+mod look;
 mod make;
 mod objects;
 mod restore;
@@ -20,6 +21,7 @@ use super::name::ref_component;
 use super::object::Oid;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
+pub use look::HubDamage;
 use make::{HEAD, config_text};
 pub use objects::ObjectMend;
 pub use restore::{BranchMend, BranchRecord};
@@ -72,16 +74,10 @@ impl Hub {
     /// workspace's lock.
     pub fn open(state: &Path, repo: &UserRepo) -> Result<Self, GitError> {
         fs::create_dir_all(state).on("create", state)?;
-        let hub = Self {
-            state: state.to_owned(),
-            dir: state.join("hub.git"),
-            config: config_text(repo),
-            filters: repo.filters.clone(),
-            lfs_storage: repo.common_dir.join("lfs"),
-            trees: Arc::default(),
-            held: Arc::default(),
-        };
-        if !hub.dir.exists() {
+        let hub = Self::at(state, repo);
+        if hub.dir.exists() {
+            hub.put_back_frame()?;
+        } else {
             hub.create(repo)?;
         }
         hub.adopt_settings(repo)?;
@@ -91,6 +87,18 @@ impl Hub {
         hub.remove_temporary_objects();
         hub.sync(repo)?;
         Ok(hub)
+    }
+
+    fn at(state: &Path, repo: &UserRepo) -> Self {
+        Self {
+            state: state.to_owned(),
+            dir: state.join("hub.git"),
+            config: config_text(repo),
+            filters: repo.filters.clone(),
+            lfs_storage: repo.common_dir.join("lfs"),
+            trees: Arc::default(),
+            held: Arc::default(),
+        }
     }
 
     /// Returns the git directory of the hub.

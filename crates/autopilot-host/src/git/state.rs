@@ -1,6 +1,6 @@
 //! The place of a repository's state: an id kept inside its `.git`, and a directory outside of it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,6 +29,13 @@ impl StateEnv {
             xdg_state_home: std::env::var_os("XDG_STATE_HOME"),
             home: std::env::var_os("HOME"),
         }
+    }
+
+    /// Returns the value of `AUTOPILOT_STATE_DIR` if it is a relative path, which would be another
+    /// directory with every working directory.
+    pub fn relative_state_dir(&self) -> Option<&OsStr> {
+        let value = self.autopilot_state_dir.as_deref().filter(|value| !value.is_empty());
+        value.filter(|value| !Path::new(value).is_absolute())
     }
 }
 
@@ -82,7 +89,13 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
     let dir = root.join(&id);
     // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
     // the repository must not read them either. The directory above may be one of the person's own.
-    crate::dir::create_private(&dir).on("create", &dir)?;
+    if let Err(error) = crate::dir::create_private(&dir) {
+        // An id without a state directory would look like one that was lost.
+        if adoption == Adoption::New {
+            let _next_time = fs::remove_file(&id_file);
+        }
+        return Err(error).on("create", &dir);
+    }
     crate::dir::make_private(&dir).on("make private", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
     Ok((id, dir, adoption))
@@ -215,6 +228,29 @@ mod tests {
         assert_ne!(copied, id);
         assert_eq!(adopt(&b, &root).unwrap().0, id, "the original keeps its state");
         assert_eq!(adopt(&c, &root).unwrap().2, Adoption::Known);
+    }
+
+    #[test]
+    fn a_relative_state_directory_is_told_and_an_empty_one_is_unset() {
+        let relative = |value: &str| {
+            let env = env(value, "", "/h");
+            env.relative_state_dir().map(|value| value.to_string_lossy().into_owned())
+        };
+        assert_eq!(relative("state"), Some("state".to_owned()));
+        assert_eq!(relative("./state"), Some("./state".to_owned()));
+        assert_eq!((relative("/state"), relative("")), (None, None));
+        let empty = StateEnv { autopilot_state_dir: Some(OsString::new()), ..env("", "", "/h") };
+        assert_eq!(empty.relative_state_dir(), None);
+    }
+
+    #[test]
+    fn a_repository_whose_state_directory_cannot_be_made_keeps_no_id() {
+        let temp = tempfile::tempdir().unwrap();
+        let (git, root) = (temp.path().join("g"), temp.path().join("s"));
+        fs::create_dir(&git).unwrap();
+        fs::write(&root, "a file").unwrap();
+        adopt(&git, &root).unwrap_err();
+        assert!(!git.join("autopilot/id").exists());
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub(crate) fn transfer(
     let haves = existing(from(source, "find common history"), haves)?;
     let revs = wants.iter().map(|want| format!("{want}\n"));
     let revs: String = revs.chain(haves.iter().map(|have| format!("^{have}\n"))).collect();
-    let temp = std::env::temp_dir();
+    // Beside the pack that git makes of it: the temporary directory may be missing or small.
+    let temp = target.join("objects");
     let mut pack = tempfile::tempfile_in(&temp).on("create a file in", &temp)?;
     let writer = pack.try_clone().on("use", &temp)?;
     from(source, "pack history")

@@ -24,6 +24,7 @@ pub(super) fn check_present(path: &Utf8Path) -> Result<(), Error> {
             let (path, what) = (path.to_owned(), "the file is empty".to_owned());
             Err(Error::Damaged { path, what, readable: Vec::new() })
         }
+        Ok(meta) if meta.is_dir() => Err(file_error("open", path, ErrorKind::IsADirectory.into())),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Missing { path: path.to_owned() })

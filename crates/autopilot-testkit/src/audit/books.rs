@@ -42,7 +42,7 @@ pub struct Books {
     pub waivers: u32,
     /// The machine is short of something.
     pub is_short: bool,
-    /// Time worked on the run outside of halts.
+    /// The time in which anybody worked on the run.
     pub active_ms: u64,
     pub doubts: BTreeMap<String, Doubt>,
     /// The lane of each attempt ever started.

@@ -26,9 +26,11 @@ impl Books {
         // Effects and gates outlive whoever waits for them.
         let lasting_before: Vec<AttemptId> = self.live_where(|step| !table::is_slot(step));
         let is_boot = matches!(record.events.first(), Some(Event::Booted { .. }));
-        // While a person is asked or an account waited for nobody works.
+        // While a person is asked or an account waited for nobody works, nor after a stop that ended
+        // everything at once.
         let is_idle = self.live_where(|step| !table::is_gate(step)).is_empty();
-        let worked = self.halt.is_none() && !is_idle && !is_boot;
+        let is_ended = self.halt.as_ref().is_some_and(|halt| halt.now);
+        let worked = !is_ended && !is_idle && !is_boot;
         let since_ms = record.at.since_ms(self.at).min(SLEEP_MS);
         let before = Before::of(self);
         self.now = record.at;

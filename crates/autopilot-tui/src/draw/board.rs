@@ -88,10 +88,10 @@ pub fn header(screen: &Screen, now: Time, width: usize) -> Vec<Line<'static>> {
     vec![first, second, counts(screen, width)]
 }
 
-/// The time the run has worked: neither the time it was stopped nor the time it waited.
+/// The time the run has worked: neither the time it rested nor the time it waited.
 fn worked_ms(screen: &Screen, now: Time) -> u64 {
     let state = &screen.state;
-    let is_on = state.run.halt.is_none() && state.is_at_work() && screen.banner.is_none();
+    let is_on = state.is_at_work() && screen.banner.is_none();
     state.run.active_ms + if is_on { now.since_ms(state.at) } else { 0 }
 }
 

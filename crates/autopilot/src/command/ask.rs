@@ -3,7 +3,7 @@
 
 use super::{answer, work};
 use crate::cli::Global;
-use crate::exit::{CommandFailure, ExitKind};
+use crate::exit::{CommandFailure, ExitKind, unchangeable};
 use autopilot_core::decide::{Hindrance, Refusal};
 use autopilot_core::input::Ask;
 use autopilot_engine::ask::{AskError, AskReply, ProcessAnswer, ask};
@@ -65,8 +65,8 @@ impl From<AskError> for CommandFailure {
             AskError::Inbox(_)
             | AskError::NoProcess { .. }
             | AskError::Failed(_)
-            | AskError::Unreadable { .. }
-            | AskError::Flag { .. } => CommandFailure::failed(error),
+            | AskError::Unreadable { .. } => CommandFailure::failed(error),
+            AskError::Flag { .. } => unchangeable(error),
             AskError::Elsewhere { .. } => {
                 CommandFailure::failed(error).hint("wait for it, or `autopilot stop` it first")
             }

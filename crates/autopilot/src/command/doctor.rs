@@ -2,11 +2,12 @@
 
 mod finding;
 mod look;
+mod paths;
 mod programs;
 mod separation;
 mod version;
 
-use super::{Done, ground, place};
+use super::{Done, ground};
 use crate::cli::Global;
 use crate::exit::ExitKind;
 use crate::terminal;
@@ -16,6 +17,7 @@ use autopilot_core::flow::Flow;
 use autopilot_engine::begin;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
+use autopilot_host::git::StateEnv;
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
@@ -42,24 +44,35 @@ pub fn doctor(global: &Global) -> Done {
 /// Makes all the checks, whatever the others find.
 fn look_around(global: &Global) -> Vec<DoctorFinding> {
     let mut findings = vec![look::git(), look::sandbox()];
-    let place = match place(global) {
+    let mut env = StateEnv::from_process();
+    if env.relative_state_dir().is_some() {
+        // It is told with the state root.
+        env.autopilot_state_dir = None;
+    }
+    let place = match workspace::find(&global.repo, &env) {
         Ok((place, _)) => place,
-        Err(failure) => {
-            findings.push(DoctorFinding::missing("repository", failure.message()));
+        Err(error) => {
+            let why = autopilot_engine::cause::chain(&error);
+            findings.push(DoctorFinding::missing("repository", why));
             let root = Utf8PathBuf::from("/");
             findings.extend(look::machine(&root));
             return findings;
         }
     };
-    findings.push(match ground::repo(&place) {
+    let repo = ground::repo(&place);
+    findings.push(match &repo {
         Ok(repo) => {
             DoctorFinding::ok("repository", format!("{} on {}", place.root, repo.base_branch))
         }
         Err(failure) => DoctorFinding::missing("repository", failure.message()),
     });
+    findings.extend(paths::repository(&place));
     findings.extend(configured(&place));
     findings.extend(look::machine(&place.root));
     findings.extend(look::state(&place));
+    if let Ok(repo) = &repo {
+        findings.extend(paths::hub(&place, repo));
+    }
     findings
 }
 

@@ -5,7 +5,6 @@ mod step;
 
 use super::work;
 use crate::cli::{Global, Resume};
-use crate::exit::CommandFailure;
 use crate::terminal;
 use autopilot_engine::run_process::{Intent, RunProcessError, nothing_to_resume};
 use autopilot_engine::workspace;
@@ -32,8 +31,8 @@ pub fn resume(global: &Global, args: &Resume) -> super::Done {
         }
         return super::done();
     }
-    let opened = work::reopen(global, &place, false).map_err(CommandFailure::of_existing_run)?;
+    let opened = work::reopen(global, &place, false)?;
     let model = args.model.clone();
     let intent = Intent::Resume { asks: Vec::new(), limits, model, texts: Vec::new() };
-    work::work(global, opened, intent, args.wait).map_err(CommandFailure::of_existing_run)
+    work::work(global, opened, intent, args.wait)
 }

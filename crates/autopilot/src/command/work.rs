@@ -28,6 +28,7 @@ use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tempfile::TempDir;
@@ -150,7 +151,12 @@ fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {
 /// A temporary folder, removed when the guard is dropped, and its path.
 pub fn temporary_folder(prefix: &str) -> Result<(TempDir, Utf8PathBuf), CommandFailure> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir();
-    let temp = made.or_failed("cannot make a temporary folder")?;
+    let temp = made.map_err(|error| {
+        let place = std::env::temp_dir();
+        CommandFailure::config(io::Error::from(error.kind()))
+            .context(format!("cannot make a temporary folder in `{}`", place.display()))
+            .hint("set TMPDIR to a directory that exists and that you may write")
+    })?;
     let path = utf8(temp.path().to_owned())?;
     Ok((temp, path))
 }

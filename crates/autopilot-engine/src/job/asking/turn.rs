@@ -86,6 +86,7 @@ impl Job {
         let schema = question.schema.as_ref().map(|(_, path)| path.as_str());
         self.add_identity(&mut variables, schema);
         let home = self.home(&agent, &mut variables, session, question.access)?;
+        self.bill_from_count(&home, session, &exec.began());
         let ready = Prepared { agent, config, plan, variables, exec, log, played };
         Ok((ready, home, conversation))
     }

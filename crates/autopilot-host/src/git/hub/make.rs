@@ -67,6 +67,21 @@ impl Hub {
         Ok(())
     }
 
+    /// Puts back what every hub has and somebody removed; none of it is about the work.
+    pub(super) fn put_back_frame(&self) -> Result<(), GitError> {
+        for dir in ["refs", "objects/pack", "objects/info"] {
+            let dir = self.dir.join(dir);
+            fs::create_dir_all(&dir).on("create", &dir)?;
+        }
+        for (name, text) in [("config", self.config.as_str()), ("HEAD", HEAD)] {
+            let path = self.dir.join(name);
+            if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+                write_atomic(&path, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Follows the user's settings: the config is rewritten only when it is one we would have
     /// written for other settings, never when something else is in it.
     pub(super) fn adopt_settings(&self, repo: &UserRepo) -> Result<(), GitError> {
@@ -95,7 +110,7 @@ pub(super) fn config_text(repo: &UserRepo) -> String {
 }
 
 /// Returns whether a config is one that we have written, for any settings.
-fn is_ours(found: &str) -> bool {
+pub(super) fn is_ours(found: &str) -> bool {
     let without_eol: String = found
         .lines()
         .filter(|line| {

@@ -3,6 +3,7 @@
 use super::super::gc;
 use super::super::past;
 use super::finding::DoctorFinding;
+use super::paths;
 use autopilot_core::number::size;
 use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
@@ -63,14 +64,10 @@ pub fn sandbox() -> DoctorFinding {
 /// Checks disk, file descriptors and memory; `beside` is on the repository's disk.
 pub fn machine(beside: &Utf8Path) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    let state = state_root(&StateEnv::from_process());
-    match &state {
-        Some(root) => findings.push(DoctorFinding::ok("state root", root.display().to_string())),
-        None => findings.push(DoctorFinding::missing(
-            "state root",
-            "set HOME, XDG_STATE_HOME or AUTOPILOT_STATE_DIR to an absolute path",
-        )),
-    }
+    let env = StateEnv::from_process();
+    let state = state_root(&env);
+    findings.push(paths::state_root(&env, state.as_deref()));
+    findings.extend(paths::temporary());
     let there = state.as_deref().and_then(|root| root.ancestors().find(|path| path.exists()));
     findings.push(disk(there.unwrap_or(beside.as_std_path())));
     findings.extend(descriptors());
@@ -118,9 +115,13 @@ pub fn state(place: &StatePaths) -> Vec<DoctorFinding> {
         return vec![DoctorFinding::ok("state", "none yet; the first run makes it")];
     }
     let used = size(gc::used(place));
-    let mut findings = vec![DoctorFinding::ok("state", format!("{} ({used})", place.state))];
+    let ok = DoctorFinding::ok("state", format!("{} ({used})", place.state));
+    let mut findings = vec![paths::closed("state", place.state.as_std_path()).unwrap_or(ok)];
+    findings.extend(paths::own_files(place));
     let journal = place.journal();
-    if journal.exists() {
+    if journal.is_dir() {
+        // It is told as a path that is taken.
+    } else if journal.exists() {
         findings.push(match check(&journal) {
             Ok(health) if health.is_sound() => {
                 DoctorFinding::ok("journal", format!("sound, {}", count(health.runs.len(), "run")))

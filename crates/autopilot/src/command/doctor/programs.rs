@@ -32,16 +32,25 @@ fn one(
     root: &Utf8Path,
 ) -> Option<DoctorFinding> {
     let (mut there, mut gone, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    let mut closed = Vec::new();
     for program in programs(line) {
         let word = program.word();
         match (find_program(word, path, root), &program) {
             (Some(found), _) => there.push(format!("`{word}` ({found})")),
             // What a worktree's setup makes is not in the checkout.
             (None, NamedProgram::At(_)) if is_prepared => unknown.push(format!("`{word}`")),
+            (None, NamedProgram::At(_)) if root.join(word).is_file() => {
+                closed.push(format!("`{word}` is not executable; run `chmod +x {word}`"));
+            }
             (None, NamedProgram::At(_)) => gone.push(format!("`{word}` does not exist")),
             (None, NamedProgram::InPath(_)) => gone.push(format!("`{word}` was not found in PATH")),
         }
     }
+    if gone.is_empty() && !closed.is_empty() {
+        let text = format!("{}, commit that, or correct `{key}`", closed.join(", "));
+        return Some(DoctorFinding::missing(key, text));
+    }
+    gone.extend(closed);
     if !gone.is_empty() {
         let text =
             format!("{}; install it, or correct `{key}` in .autopilot/config.yml", gone.join(", "));
