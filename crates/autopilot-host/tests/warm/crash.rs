@@ -105,7 +105,7 @@ pub fn killed(kind: LayerKind) {
         let bounds = SeedBounds { seeds_max: 0, bytes_max: 0 };
         bound(&world.state, &bounds).unwrap();
         assert_eq!(world.seeds(), [""; 0]);
-        assert_eq!(mounts_below(&world.state), [PathBuf::new(); 0]);
+        assert!(mounts_below(&world.state).is_empty(), "{moment:?}");
     }
 }
 
