@@ -55,5 +55,5 @@ pub(crate) use probe::layer_trial;
 pub use probe::{KindProbe, WarmProbe, probe};
 pub use room::{ColdRoom, RoomPaths, SealRequest};
 pub use seed::{SealedSeed, SeedSeal};
-pub use store::WarmStore;
+pub use store::{LAYERS, SEEDS, WarmStore};
 pub use sweep::{WarmSwept, sweep};
