@@ -50,9 +50,11 @@ const OF_LAYERS: &[LayerTest] = &[
 /// Tests that have nothing to do with the kind of layer.
 const OTHERS: &[(&str, fn())] = &[
     ("one_upper_directory_serves_one_jail_at_a_time", sight::one_upper),
+    ("any_path_of_a_state_directory_will_do", sight::odd_paths),
     ("planted_attributes_have_no_effect", sight::planted),
     ("this_machine_is_asked_by_doing", sight::probed),
     ("a_room_that_cannot_be_trusted_is_not_sealed", sealing::refused),
+    ("copies_of_ignored_files_are_sealed_as_the_user_has_them", sealing::copied),
     ("on_a_full_disk_there_is_no_seed", sealing::full_disk),
     ("seeds_are_kept_within_bounds_by_their_last_use", sealing::bounded),
     ("a_clock_that_was_set_back_makes_gates_cold", sealing::clock),

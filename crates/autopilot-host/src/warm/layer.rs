@@ -23,7 +23,7 @@ use super::store::WarmStore;
 use super::sweep::{UPPER, clear_room};
 use crate::dir;
 use crate::git::Oid;
-use crate::jail::{JailMount, JailPlan};
+use crate::jail::{self, JailMount, JailPlan};
 
 const WORK: &str = "work";
 const TMP: &str = "tmp";
@@ -136,6 +136,9 @@ impl GateLayer {
     pub fn before_command(&mut self) -> Result<(), WarmError> {
         self.check_directories()?;
         if self.kind == LayerKind::Overlay {
+            // Nothing below a mount that is in use may be changed.
+            let upper = self.dir.join(UPPER);
+            let _nobody_uses_it = jail::lock_upper(&upper).at("prepare", &upper)?;
             // The kernel refuses a volatile layer a second time, unless what it kept is removed.
             let kept = self.dir.join(WORK).join("work");
             dir::remove(&kept).at("remove", &kept)?;

@@ -57,6 +57,22 @@ pub fn refused() {
     assert!(world.store.find("another key").unwrap().is_none());
 }
 
+/// Ignored files that every worktree needs are sealed as the user has them.
+pub fn copied() {
+    let files = [FILES, &[("keep", "")]].concat();
+    let world = World::new(&files);
+    put(&world.user, "target/.env", "of the user\n");
+    let room = crate::world::room_with(&world.store, &world.base, &paths(&["target/.env"]));
+    assert_eq!(room.prepared().copied, paths(&["target/.env"]));
+    let script = "cat target/.env && echo changed > target/.env && echo x > .env";
+    let ran = world.run(|plan| room.put_into(plan), script);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "of the user\n"));
+    let seed = room.seal(&request(KEY)).unwrap();
+    let (ran, _) =
+        world.warm(&seed, LayerKind::Overlay, &world.base, "cat target/.env; test ! -e .env");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "of the user\n"));
+}
+
 pub fn full_disk() {
     // So many that their record is larger than what is freed before it is written.
     let many: Vec<String> = (0..2000).map(|number| format!("many/{number}")).collect();

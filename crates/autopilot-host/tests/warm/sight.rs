@@ -87,6 +87,8 @@ pub fn one_upper() {
         let SpawnError::Start { failure, .. } = &error else { panic!("{error}") };
         assert_eq!(failure.stage, LaunchStage::Sandbox);
         assert!(error.to_string().contains("another jail uses it"), "{error}");
+        let error = layer.before_command().unwrap_err();
+        assert!(error.cold_reason().is_none() && error.to_string().contains("upper"), "{error}");
         // Nor does a sweep take away what a living jail has.
         let swept = autopilot_host::warm::sweep(&world.state).unwrap();
         assert_eq!((swept.layers, swept.seeds), (0, 0));
@@ -94,6 +96,24 @@ pub fn one_upper() {
     });
     let (ran, _) = world.command(&mut layer, "cat a").unwrap();
     assert_eq!(ran.out, "base\n");
+}
+
+/// Mounts are made of options that commas and colons separate, and places may be behind links.
+pub fn odd_paths() {
+    for state in ["link/state", "a, b:c\\d=e 'f'"] {
+        let world = World::with_state(state, FILES);
+        let seed = world.seed(BUILD);
+        let commit = world.change(|user| put(user, "a", "one\n"));
+        let script = "cat a target/x && echo x > ../tmp/x && cat /tmp/x && echo x >> Cargo.toml";
+        for kind in [LayerKind::Overlay, LayerKind::Copy] {
+            let (ran, differences) = world.warm(&seed, kind, &commit, script);
+            assert_eq!(ran.out, "one\nbuilt\nx\n", "{state}");
+            assert_eq!(differences.changed, paths(&["Cargo.toml"]), "{state}");
+        }
+        let path = std::env::var_os("PATH").unwrap();
+        let found = probe(&world.state, &path, &Supervisor::default(), &NamespaceProbe::Given);
+        assert_eq!(found.unwrap().overlay, KindProbe::Works, "{state}");
+    }
 }
 
 pub fn planted() {

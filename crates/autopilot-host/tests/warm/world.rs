@@ -36,20 +36,24 @@ pub struct Ran {
 
 impl World {
     pub fn new(files: &[(&str, &str)]) -> World {
+        World::with_state("state", files)
+    }
+
+    /// A world whose state directory has this path below the world's own.
+    pub fn with_state(state: &str, files: &[(&str, &str)]) -> World {
         let temp = ground::dir();
         let root = temp.path().canonicalize().unwrap();
-        let (user, state) = (root.join("user"), root.join("state"));
+        let user = root.join("user");
         fs::create_dir(&user).unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        let state = root.join(state);
         git(&user, &["init", "-q", "-b", "main"]);
         for (path, text) in files {
             put(&user, path, text);
         }
         git(&user, &["add", "-A"]);
         git(&user, &["commit", "-q", "-m", "base"]);
-        World::open(temp, user, state)
-    }
-
-    fn open(temp: tempfile::TempDir, user: PathBuf, state: PathBuf) -> World {
         let (base, hub, store) = open(&user, &state);
         World { _temp: temp, user, state, base, hub, store }
     }
@@ -146,13 +150,18 @@ pub fn open(user: &Path, state: &Path) -> (Oid, Hub, WarmStore) {
 }
 
 pub fn room(store: &WarmStore, commit: &Oid) -> ColdRoom {
+    room_with(store, commit, &[])
+}
+
+/// A cold room with copies of ignored files of the user's checkout.
+pub fn room_with(store: &WarmStore, commit: &Oid, copy: &[PathBuf]) -> ColdRoom {
     let wanted = Prepare {
         commit,
         base: commit,
         branch: "autopilot/t1",
         attempt: AttemptName { task: "t1", id: "1" },
         keep: KeepFiles::Nothing,
-        copy: &[],
+        copy,
         now: 1_700_000_000,
     };
     store.cold_room(&wanted).unwrap()
