@@ -21,6 +21,7 @@ use crate::task_file::TaskSpec;
 
 pub use build::{builder, fix};
 pub use continued::{ContinuedWork, builder_continued, fix_continued};
+pub(crate) use continued::{since, taken_up};
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};

@@ -24,10 +24,10 @@ pub use crate::plan::PlanFault;
 pub use carry::carry_summary;
 pub use check::check;
 pub use completion::{Assessed, Completion, assess, salvage};
-pub use past::{PastStep, StepBody, past_steps};
+pub use past::{PastStep, StepBody, has_newer_needs, past_steps};
 pub use prompt::{
     CompletionPrompt, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX, StepPrompt, WorkflowPrompt,
-    completion_prompt, step_prompt, workflow_prompt,
+    completion_prompt, step_continued, step_prompt, workflow_prompt,
 };
 pub use result::{StepResult, StepStatus, StepUsage, dependencies};
 

@@ -12,7 +12,7 @@ pub(crate) fn again<T>(mut work: impl FnMut() -> Result<T, GitError>) -> Result<
     let mut tries = 1;
     loop {
         match work() {
-            Err(error) if tries < TRIES_MAX && error.outlook() != FailureOutlook::Stays => {
+            Err(error) if tries < TRIES_MAX && error.outlook() == FailureOutlook::MayPass => {
                 std::thread::sleep(TRY_AGAIN_AFTER * tries);
                 tries += 1;
             }

@@ -202,6 +202,7 @@ fn hands() -> Result<mpsc::Receiver<()>, RunProcessError> {
             while stream.recv().await.is_some() && sender.send(()).await.is_ok() {}
         });
     }
+    autopilot_host::interrupt::hand_over();
     Ok(hands)
 }
 

@@ -62,10 +62,11 @@ use crate::feed::Sight;
 use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::replay::Player;
+use crate::run_process::room::trouble as machine_trouble;
 use crate::signal::Teller;
 use crate::store::{self, StoreError, Texts, text};
 use autopilot_core::config::{AgentConfig, Config, Role};
-use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::event::{Facts, MachineFault, Outcome};
 use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
@@ -193,6 +194,8 @@ pub struct AgentsSeen {
     pub is_change_repeated: bool,
     /// The session that was opened last.
     pub session: Option<String>,
+    /// What was wrong with the machine when a program failed.
+    pub trouble: Option<(MachineFault, String)>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -253,7 +256,9 @@ impl Job {
         let done = limits.clone().scope(step).await;
         let (outcome, mut facts) = match done {
             Ok((outcome, facts)) => {
-                (fault::unless_the_machine(outcome, &self.context.place), facts)
+                let trouble = self.seen().trouble.take();
+                let trouble = trouble.or_else(|| machine_trouble(&self.context.place));
+                (fault::unless_the_machine(outcome, trouble), facts)
             }
             Err(error) => (fault::outcome(&error, &self.context.place), Facts::default()),
         };

@@ -5,6 +5,7 @@
 
 pub mod cost;
 pub mod diff;
+pub mod failure;
 pub mod graph;
 pub mod log;
 pub mod next;

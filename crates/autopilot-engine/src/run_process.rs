@@ -217,7 +217,9 @@ pub fn open(
     let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
     let journal = Box::new(journal);
     let ground = JobGround::new(place.clone(), config, workshop, machine, player, notice)?;
-    let parts = ShellParts { place, run, epoch, state, journal, feed, known };
+    let (last, border) = (branch.clone(), Arc::clone(&ground.border));
+    let check = Box::new(move |state: &State| last.restore_done(state, &border));
+    let parts = ShellParts { place, run, epoch, state, journal, feed, known, check };
     Ok(OpenRun { parts, ground, branch, first, texts, lock })
 }
 
@@ -241,17 +243,13 @@ impl OpenRun {
     /// Works on the run until it ends or pauses, and returns its state.
     pub async fn work(self, wait: WaitPolicy) -> Result<State, RunProcessError> {
         let OpenRun { parts, ground, branch, first, texts, lock } = self;
-        let (place, feed) = (parts.place.clone(), parts.feed.clone());
-        let border = Arc::clone(&ground.border);
+        let place = parts.place.clone();
         let _told = EndOfFeed(parts.feed.clone());
         let shell = Shell::new(parts, wait, |texts, signals| ground.context(texts, signals))?;
         for text in &texts {
             shell.texts().put(text).map_err(ShellError::from)?;
         }
         let ended = watched(shell.work(first), &place).await?;
-        for restored in branch.restore_done(&ended, &border).map_err(WorkspaceError::from)? {
-            feed.notice(&restored);
-        }
         if ended.end().is_some() {
             // A stop that came too late would only keep the next run from starting.
             let _stays = Flag::Stop.lower(&place);
@@ -296,6 +294,10 @@ async fn watched(
         false => RunProcessError::StateUnmounted { path },
     };
     match ended {
+        // What git says is told as at a start.
+        Some(Err(ShellError::NotChecked(error))) if !is_gone() => {
+            Err(WorkspaceError::from(error).into())
+        }
         Some(ended) if !is_gone() => Ok(ended?),
         Some(_) => Err(lost()),
         None => {

@@ -13,12 +13,15 @@ use crate::signal::{LoopSignal, Teller};
 use crate::store::{self, SNAPSHOT_EVERY, StoreError};
 use crate::views::{FileKeeper, Views};
 use autopilot_core::decide::Refusal;
-use autopilot_core::event::{HaltWhy, Record};
+use autopilot_core::event::{HaltWhy, Record, TaskEnd};
 use autopilot_core::id::AttemptId;
 use autopilot_core::input::{Ask, Input};
 use autopilot_core::pilot::{Pilot, PilotOrder};
 use autopilot_core::state::State;
 use autopilot_core::wanted::Want;
+use autopilot_host::fail;
+use autopilot_host::git::GitError;
+use autopilot_host::interrupt;
 use autopilot_journal::{Appender, JournalEntry, Writer, WriterNotice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +43,10 @@ const WRITER_QUEUE_MAX: usize = 1024;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The last look at the branches of a run before it is called done. It returns what a person must
+/// know.
+pub type DoneCheck = Box<dyn Fn(&State) -> Result<Vec<String>, GitError> + Send + Sync>;
+
 /// Why a run's loop failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
@@ -49,6 +56,23 @@ pub enum ShellError {
     Signals(#[source] std::io::Error),
     #[error("cannot start the thread that writes the files")]
     Files(#[source] std::io::Error),
+    #[error("the run can't be called done: its branches could not be checked")]
+    NotChecked(#[source] GitError),
+}
+
+/// Why nothing more is recorded.
+enum RecordingEnd {
+    Journal(BoxedError),
+    NotChecked(GitError),
+}
+
+impl RecordingEnd {
+    fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            RecordingEnd::Journal(error) => &**error,
+            RecordingEnd::NotChecked(error) => error,
+        }
+    }
 }
 
 /// The loop of one run.
@@ -75,7 +99,8 @@ pub struct Shell {
     snapshot_at: u64,
     wait: WaitPolicy,
     room_looked: Option<Instant>,
-    journal_failed: Option<BoxedError>,
+    check: DoneCheck,
+    recording_ended: Option<RecordingEnd>,
 }
 
 /// The conditions under which the process waits instead of ending.
@@ -96,6 +121,7 @@ pub struct ShellParts {
     pub feed: RunFeed,
     /// Every record so far: a dead process may not have written the files for the last ones.
     pub known: Vec<Record>,
+    pub check: DoneCheck,
 }
 
 impl Shell {
@@ -112,7 +138,7 @@ impl Shell {
             parts.journal,
             WRITER_QUEUE_MAX,
             Box::new(move |notice| {
-                autopilot_host::fail::point("journal.durable");
+                fail::point("journal.durable");
                 // The loop may have ended, and then nobody needs the notice.
                 let _gone = told.send(match notice {
                     WriterNotice::Durable { seq, .. } => LoopSignal::Durable { seq },
@@ -149,7 +175,8 @@ impl Shell {
             interrupts: 0,
             wait,
             room_looked: None,
-            journal_failed: None,
+            check: parts.check,
+            recording_ended: None,
         })
     }
 
@@ -162,8 +189,10 @@ impl Shell {
     /// the run ends or pauses.
     pub async fn work(mut self, first: Vec<Input>) -> Result<State, ShellError> {
         for input in first {
+            let was_done = self.is_called_done();
             match self.pilot.hear(input, now()) {
                 Ok(Some(record)) => {
+                    self.check_done(was_done).map_err(ShellError::NotChecked)?;
                     let entry = store::encode(&self.run, self.epoch, &record)?;
                     self.appender.append_now(vec![entry]).map_err(StoreError::from)?;
                 }
@@ -175,7 +204,7 @@ impl Shell {
         }
         self.listen_for_interrupts()?;
         self.open_inbox()?;
-        let mut look = tokio::time::interval(autopilot_host::fail::look_every(LOOK_EVERY));
+        let mut look = tokio::time::interval(fail::look_every(LOOK_EVERY));
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.is_done() {
             tokio::select! {
@@ -190,7 +219,7 @@ impl Shell {
 
     fn is_done(&self) -> bool {
         let idle = self.jobs.is_empty();
-        if self.journal_failed.is_some() {
+        if self.recording_ended.is_some() {
             return idle;
         }
         let settled = self.pilot.settled();
@@ -227,14 +256,21 @@ impl Shell {
 
     /// Judges an input and returns its record number, or the refusal of an ask.
     fn judge(&mut self, input: Input) -> Result<Result<Option<u64>, Refusal>, ShellError> {
-        if self.journal_failed.is_some() {
+        if self.recording_ended.is_some() {
             return Ok(Ok(None));
         }
+        let was_done = self.is_called_done();
         let record = match self.pilot.hear(input, now()) {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(Ok(None)),
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if let Err(error) = self.check_done(was_done) {
+            let text = chain(&error);
+            self.feed.notice(&format!("the run is not called done, and rests: {text}"));
+            self.end_recording(RecordingEnd::NotChecked(error));
+            return Ok(Ok(None));
+        }
         let entry = store::encode(&self.run, self.epoch, &record)?;
         if let Err(error) = self.appender.submit(entry) {
             self.journal_failed(error);
@@ -243,8 +279,26 @@ impl Shell {
         Ok(Ok(Some(record.seq)))
     }
 
+    fn is_called_done(&self) -> bool {
+        self.pilot.ahead().end() == Some(&TaskEnd::Closed)
+    }
+
+    /// Checks the branches before a record is written that calls the run done. Until then nobody has
+    /// been told, and a process that dies here leaves a run that is not.
+    fn check_done(&self, was_done: bool) -> Result<(), GitError> {
+        if was_done || !self.is_called_done() {
+            return Ok(());
+        }
+        let notices = tokio::task::block_in_place(|| (self.check)(self.pilot.ahead()))?;
+        notices.iter().for_each(|text| self.feed.notice(text));
+        Ok(())
+    }
+
     fn durable(&mut self, seq: u64) {
         let orders = self.pilot.durable(seq);
+        if self.pilot.settled().end().is_some() {
+            fail::point("end.durable");
+        }
         self.obey(orders);
         for (_, kept) in self.vows.extract_if(.., |(at, _)| *at <= seq) {
             let _job_is_gone = kept.send(());
@@ -270,7 +324,7 @@ impl Shell {
     fn start(&mut self, want: Want) {
         // The outcome could not be recorded, so the attempt would start again without end. A
         // resumed run wants it again.
-        if self.journal_failed.is_some() {
+        if self.recording_ended.is_some() {
             return;
         }
         let state = self.pilot.settled();
@@ -317,7 +371,7 @@ impl Shell {
     }
 
     fn look(&mut self) -> Result<(), ShellError> {
-        if self.journal_failed.is_some() {
+        if self.recording_ended.is_some() {
             return Ok(());
         }
         self.look_at_flags()?;
@@ -350,16 +404,24 @@ impl Shell {
                 while stream.recv().await.is_some() && sender.send(LoopSignal::Interrupt).is_ok() {}
             });
         }
+        interrupt::hand_over();
         Ok(())
     }
 
     /// Stops everything when nothing more can be recorded.
     fn journal_failed(&mut self, error: impl Into<BoxedError>) {
-        if self.journal_failed.is_none() {
-            let error = error.into();
+        let error = error.into();
+        if self.recording_ended.is_none() {
             let text = chain(&*error);
             self.feed.notice(&format!("the journal can't be written, so the run stops: {text}"));
-            self.journal_failed = Some(error);
+        }
+        self.end_recording(RecordingEnd::Journal(error));
+    }
+
+    /// Stops everything; what is not recorded happens again when the run is resumed.
+    fn end_recording(&mut self, why: RecordingEnd) {
+        if self.recording_ended.is_none() {
+            self.recording_ended = Some(why);
             self.vows.clear();
         }
         self.give_answers();
@@ -384,7 +446,7 @@ impl Shell {
         let state = self.pilot.settled().clone();
         self.feed.end();
         self.files.close().await;
-        if self.journal_failed.is_none() {
+        if self.recording_ended.is_none() {
             let outcome = state.end().map(|_| autopilot_view::run_word(&state).to_owned());
             let run = self.run.clone();
             let mut last = vec![JournalEntry::End { run, epoch: self.epoch, outcome }];
@@ -392,9 +454,12 @@ impl Shell {
             self.appender.append_now(last).map_err(StoreError::from)?;
             self.writer.close().map_err(StoreError::from)?;
         }
-        match self.journal_failed {
+        match self.recording_ended {
             None => Ok(state),
-            Some(error) => Err(ShellError::Store(StoreError::Stopped(error))),
+            Some(RecordingEnd::NotChecked(error)) => Err(ShellError::NotChecked(error)),
+            Some(RecordingEnd::Journal(error)) => {
+                Err(ShellError::Store(StoreError::Stopped(error)))
+            }
         }
     }
 }

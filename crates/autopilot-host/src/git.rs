@@ -25,6 +25,7 @@ pub mod push;
 pub mod rebase;
 mod rehearsal;
 mod repo;
+pub(crate) mod running;
 pub mod salvage;
 pub mod skill;
 mod slot;

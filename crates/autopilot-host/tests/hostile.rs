@@ -85,6 +85,7 @@ const WHOLE_JAILS: &[(&str, fn())] = &[
     ("what_is_named_below_tmp_stays_visible", whole::below_tmp),
     ("hidden_paths_are_empty_but_for_what_is_named_in_them", whole::hidden),
     ("sockets_of_others_are_covered_unless_let_through", whole::sockets),
+    ("the_init_has_no_privilege_when_the_program_begins", whole::init_powerless),
     ("without_a_network_only_loopback_is_up", whole::network),
     ("devices_terminals_and_processes_are_the_jails_own", whole::devices),
     ("a_directory_can_be_bound_elsewhere", whole::bound),

@@ -130,6 +130,7 @@ impl Signals {
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
             heard.push((signal, flag));
         }
+        autopilot_host::interrupt::hand_over();
         Ok(Signals { heard })
     }
 

@@ -60,7 +60,9 @@ pub fn execute(cli: Cli) -> Done {
         Command::Init(args) => init::init(&global, &args),
         Command::Run(args) => run::run(&global, &args),
         Command::Goal(args) => goal::goal(&global, Flow::Goal, &args),
-        Command::Resume(args) => resume::resume(&global, &args),
+        Command::Resume(args) => {
+            resume::resume(&global, &args).map_err(CommandFailure::of_existing_run)
+        }
         Command::Status { watch } => status::status(&global, watch),
         Command::Stop { now } => halt::stop(&global, now),
         Command::Pause => halt::pause(&global),

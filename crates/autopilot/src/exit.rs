@@ -12,7 +12,7 @@ use autopilot_engine::workspace::WorkspaceError;
 use autopilot_host::git::{CommandError, GitError};
 use autopilot_host::lock::LockError;
 use autopilot_host::room;
-use autopilot_journal::StorageTrouble;
+use autopilot_journal::{Error as JournalError, StorageTrouble};
 use autopilot_view::ExitWord;
 use serde_json::json;
 use std::error::Error;
@@ -61,6 +61,10 @@ pub struct CommandFailure {
     error: BoxedError,
     /// The fault of the machine behind it, if it is one.
     fault: Option<MachineFault>,
+    /// What to mend first, if it is a fault of the machine.
+    mend: Option<String>,
+    /// A run exists that can be resumed afterwards.
+    has_run: bool,
     hints: Vec<String>,
 }
 
@@ -75,7 +79,8 @@ struct FailedOperation {
 impl CommandFailure {
     /// A failure of this kind; a plain text is an error without a cause.
     pub fn new(kind: ExitKind, error: impl Into<BoxedError>) -> CommandFailure {
-        CommandFailure { kind, error: error.into(), fault: None, hints: Vec::new() }
+        let error = error.into();
+        CommandFailure { kind, error, fault: None, mend: None, has_run: false, hints: Vec::new() }
     }
 
     /// A failure that a different command line avoids.
@@ -138,7 +143,7 @@ impl CommandFailure {
         let mend = closed.map(|part| format!("make `{}` writable", part.display()));
         let mend = mend.unwrap_or_else(|| fault.mend().to_owned());
         let failure = CommandFailure::config(error);
-        CommandFailure { fault: Some(fault), ..failure }.hint(format!("{mend}, then try again"))
+        CommandFailure { fault: Some(fault), mend: Some(mend), ..failure }
     }
 
     /// The same if it keeps a run from going on or from beginning: the run rests until it is mended.
@@ -148,6 +153,19 @@ impl CommandFailure {
             self.kind = ExitKind::Paused;
         }
         self
+    }
+
+    /// The same if a run exists that rests meanwhile.
+    #[must_use]
+    pub fn of_existing_run(self) -> CommandFailure {
+        CommandFailure { has_run: true, ..self }
+    }
+
+    /// What a person can do about it.
+    pub fn help(&self) -> Vec<String> {
+        let next = if self.has_run { "run `autopilot resume`" } else { "try again" };
+        let mend = self.mend.iter().map(|mend| format!("{mend}, then {next}"));
+        mend.chain(self.hints.iter().cloned()).collect()
     }
 
     /// The message and its causes on one line.
@@ -199,8 +217,14 @@ impl From<WorkspaceError> for CommandFailure {
             WorkspaceError::Store(StoreError::Journal(journal))
                 if journal.trouble() == Some(StorageTrouble::Damaged) =>
             {
-                CommandFailure::failed(error)
-                    .hint("`autopilot recover --journal` rebuilds it from what can still be read")
+                let is_all = matches!(journal, JournalError::Damaged { readable, .. } if readable.is_empty());
+                let hint = if is_all {
+                    "put it back from a backup; without one, `autopilot recover --journal` keeps it \
+                     aside and puts a journal in its place with which runs work again"
+                } else {
+                    "`autopilot recover --journal` rebuilds it from what can still be read"
+                };
+                CommandFailure::failed(error).hint(hint)
             }
             WorkspaceError::Lock(LockError::Held { holder: Some(_), .. }) => {
                 CommandFailure::failed(error).hint(
@@ -228,7 +252,8 @@ pub fn unchangeable(error: impl Into<BoxedError>) -> CommandFailure {
 
 impl From<ShellError> for CommandFailure {
     fn from(error: ShellError) -> CommandFailure {
-        // Every acknowledged record is on disk, so the run can be resumed.
+        // Every acknowledged record is on disk, so the run can be resumed. What git could not do is
+        // told as a failure of git.
         CommandFailure::new(ExitKind::Paused, error).hint(
             "free disk space or make the state directory writable, then run `autopilot resume`",
         )
@@ -326,9 +351,9 @@ impl From<BeginError> for CommandFailure {
 /// output is for results and stays empty.
 pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
     terminal::error(&failure.message());
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
     if json {
-        let told = json!({ "error": failure.message(), "help": failure.hints });
+        let told = json!({ "error": failure.message(), "help": failure.help() });
         terminal::note(&told.to_string());
     }
     failure.kind.into()
@@ -337,7 +362,7 @@ pub fn report(failure: &CommandFailure, json: bool) -> ExitCode {
 /// Prints a failure that does not keep the command from going on.
 pub fn warn(failure: &CommandFailure) {
     terminal::note(&format!("warning: {}", failure.message()));
-    failure.hints.iter().for_each(|hint| terminal::hint(hint));
+    failure.help().iter().for_each(|hint| terminal::hint(hint));
 }
 
 /// The exit code of a command, or a failure if it succeeded and what it said could not be written.

@@ -10,6 +10,8 @@ mod replay;
 mod script;
 mod terminal;
 
+use autopilot_host::interrupt;
+use exit::OrFailed;
 use std::process::ExitCode;
 
 /// The exit code when a script or a recording can't be played; it differs from an agent's own failure.
@@ -41,6 +43,9 @@ fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     let json = cli.global.json;
+    if let Err(error) = interrupt::guard().or_failed("cannot listen for signals") {
+        return exit::report(&error, json);
+    }
     let code = match command::execute(cli) {
         Ok(code) => exit::unless_lost(code, json),
         Err(error) => exit::report(&error, json),

@@ -250,43 +250,6 @@ fn another_run_while_one_is_unfinished_is_refused_and_fresh_gives_it_up_with_its
     assert!(!kept.out.contains("nothing"), "{}", kept.out);
 }
 
-/// The stage given to a user who is not root, and the command run as that user.
-fn as_nobody(stage: &Stage, args: &[&str]) -> Command {
-    let chown = Command::new("chown").args(["-R", "65534:65534"]).arg(stage.folder()).status();
-    assert!(chown.unwrap().success());
-    let inner = stage.command(args);
-    // The build directory may be closed to others, and a supervisor is our own executable again.
-    let own = stage.folder().join("autopilot");
-    if !own.exists() {
-        std::fs::copy(inner.get_program(), &own).unwrap();
-    }
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(own)
-        .args(inner.get_args())
-        .env_clear()
-        .current_dir(stage.root())
-        .stdin(Stdio::null());
-    for (name, value) in inner.get_envs() {
-        if let Some(value) = value {
-            command.env(name, value);
-        }
-    }
-    command
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    String::from_utf8_lossy(&id.stdout).trim() == "0"
-}
-
-#[track_caller]
-fn run_as_someone(stage: &Stage, args: &[&str]) -> autopilot_testkit::stage::Ended {
-    let command = if is_root() { as_nobody(stage, args) } else { stage.command(args) };
-    stage.start_command(command).wait()
-}
-
 #[test]
 fn a_state_directory_that_cannot_be_written_is_named_and_works_once_it_can() {
     let stage = stage();
@@ -295,9 +258,9 @@ fn a_state_directory_that_cannot_be_written_is_named_and_works_once_it_can() {
         std::fs::set_permissions(stage.state(), std::fs::Permissions::from_mode(mode)).unwrap()
     };
     allow(0o555);
-    run_as_someone(&stage, &RUN).expect(10).says(&[&text(stage.state())]);
+    stage.run_plainly(&RUN).expect(2).says(&[&text(stage.state())]);
     allow(0o755);
-    run_as_someone(&stage, &RUN).expect(0);
+    stage.run_plainly(&RUN).expect(0);
 }
 
 #[test]
@@ -308,10 +271,10 @@ fn an_autopilot_folder_that_cannot_be_written_is_named_before_a_run_begins() {
         std::fs::set_permissions(&views, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     allow(0o555);
-    run_as_someone(&stage, &RUN).expect(10).says(&[&text(&views), "permissions"]);
+    stage.run_plainly(&RUN).expect(2).says(&[&text(&views), "writable"]);
     allow(0o755);
-    run_as_someone(&stage, &RUN).expect(0);
-    let runs = run_as_someone(&stage, &["runs"]).expect(0).out;
+    stage.run_plainly(&RUN).expect(0);
+    let runs = stage.run_plainly(&["runs"]).expect(0).out;
     assert_eq!(runs.matches("Say done").count(), 1, "the refused one is no run: {runs}");
 }
 
@@ -332,7 +295,7 @@ fn files_in_a_closed_directory_are_taken_and_a_closed_worktree_is_used_again() {
     stage.write("tasks/say-done.md", &task);
     let close = "mkdir locked; echo precious > locked/f; chmod 0 locked; chmod 0555 .";
     builds_once_with(&stage, close);
-    run_as_someone(&stage, &RUN).expect(0);
+    stage.run_plainly(&RUN).expect(0);
     let git = ["-c", "safe.directory=*", "show", "autopilot/say-done:locked/f"];
     assert_eq!(stage.git(&git), "precious");
 }
@@ -455,4 +418,24 @@ fn output_that_is_lost_is_a_failure_unless_its_reader_has_gone_away() {
         let ended = stage.command(args).stdout(closed).output().unwrap();
         assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), b"".as_slice()));
     }
+}
+
+#[test]
+fn a_repository_of_another_owner_is_trusted_by_the_command_that_its_refusal_names() {
+    let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.set("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+    let root = stage.root().canonicalize().unwrap();
+    let below = stage.run(&["-C", "tasks", "run", "say-done.md"]).expect(64);
+    let refused = stage.run_task().expect(64);
+    for said in [&below.err, &refused.err] {
+        let named = format!("git config --global --add safe.directory '{}'", root.display());
+        assert!(said.contains(&named), "{said}");
+    }
+    let (_, command) = refused.err.lines().find_map(|line| line.split_once("run: ")).unwrap();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", command]).env_clear();
+    shell.envs(stage.command(&[]).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(shell.status().unwrap().success());
+    stage.run_task().expect(0);
 }

@@ -66,7 +66,9 @@ fn init_takes_the_agents_that_are_installed_and_logged_in() {
     let stage = machine();
     let usual =
         json!({ "builder": "claude_code_cli", "reviewer": "codex_cli", "planner": "codex_cli" });
-    assert_eq!(modes(&stage, &[]), usual, "without any, the usual ones are to be installed");
+    assert_eq!(modes(&stage, &[]), all("claude_code_cli"), "without any, one is to be installed");
+    fs::remove_dir_all(stage.path(".autopilot")).unwrap();
+    stage.run(&["init"]).expect(0).says(&["no agent was found", "claude_code_cli for all roles"]);
     install(&stage, "codex", "codex-cli 0.166.0");
     assert_eq!(modes(&stage, &[]), all("codex_cli"), "one alone takes all roles");
     install(&stage, "claude", "2.1.325 (Claude Code)");

@@ -188,3 +188,52 @@ fn the_real_agents_go_on_with_a_step_in_the_session_it_had() {
         assert!(heard.contains("It was one.txt."), "{adapter} remembers: {heard}");
     }
 }
+
+/// What is recorded of each try of a step, oldest first.
+fn tries(stage: &Stage, name: &str) -> Vec<(Value, String)> {
+    let read = |file: &str| {
+        let paths = stage.views(&format!("{name}-step/{file}"));
+        paths.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>()
+    };
+    let metadata =
+        read("metadata.json").into_iter().map(|text| serde_json::from_str(&text).unwrap());
+    metadata.zip(read("prompt.txt")).collect()
+}
+
+#[test]
+fn a_step_that_was_cut_short_goes_on_in_the_session_of_the_real_agent() {
+    const WAITS: &str = "timeout 600 tail -f /dev/null";
+    for adapter in ["claude", "codex"] {
+        let first = full("first", &[step("one", &[])]);
+        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null });
+        let write = Turn::call(Call::write("one.txt", "one\n"));
+        let again = "on this step ended before the step was done";
+        let script = Script::new()
+            .rule(Rule::when(REVIEWER).turns([Turn::answer(all)]))
+            .rule(Rule::when(GENERATOR).turns([Turn::answer(first)]))
+            .rule(Rule::when(again).turns([Turn::say("Done: wrote one.txt. No risks.")]))
+            .rule(Rule::when("Do one.").turns([write, Turn::call(Call::shell(WAITS))]));
+        let Real { stage, server } = Real::new(BINARY, script, TESTS);
+        let run = stage.start(&[&GOAL[..], &["--adapter", adapter]].concat());
+        stage.wait_until("its tool waits", |stage| {
+            stage.texts_of("one-step/events.jsonl").contains(WAITS)
+        });
+        run.signal("KILL");
+        run.wait();
+        stage.run(&["resume"]).expect(0).says(&["DONE"]);
+        let tries = tries(&stage, "one");
+        assert_eq!(tries.len(), 2, "{adapter}: {tries:#?}");
+        let (session, resumed) = (&tries[0].0["session"], &tries[1].0["resumed"]);
+        let session = session.as_str().or(tries[1].0["session"].as_str());
+        assert_eq!(resumed.as_str(), session, "{adapter}: {tries:#?}");
+        let asked = &tries[1].1;
+        assert!(asked.contains("`it was interrupted`") && !asked.contains("Do one."), "{asked}");
+        let heard = server.requests().into_iter().map(|request| request.body.to_string());
+        let mut heard = heard.filter(|body| body.contains(again));
+        assert!(heard.any(|body| body.contains("Do one.")), "{adapter} remembers");
+        let made = format!("{}:one.txt", branch(&stage));
+        assert_eq!(stage.git(&["show", &made]).trim(), "one", "its work was kept");
+        stage.run(&["show", "one"]).expect(0).says(&["continued session"]);
+        stage.run(&["replay"]).expect(0).says(&["all the same"]);
+    }
+}

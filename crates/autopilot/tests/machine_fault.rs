@@ -287,6 +287,68 @@ fn a_branch_that_vanished_or_is_damaged_is_restored_before_anything_is_built_on_
     }
 }
 
+/// A run one of whose branches vanishes from the hub while the merge is published, after which only
+/// the end is left.
+fn loses_its_branch_at_the_end() -> Stage {
+    let mut stage = stage();
+    let git = FaultyGit::on(&mut stage);
+    builds_and(&stage, "true");
+    let branch = "refs/heads/autopilot/say-done";
+    git.does(&format!(
+        "[ ! -e '{}/{branch}' ] || rm -f '{}'/*/hub.git/{branch}",
+        stage.path(".git").display(),
+        stage.state().display()
+    ));
+    git.strike_always("index-pack");
+    stage
+}
+
+fn branch_in_hub(stage: &Stage) -> String {
+    let hub = stage.state().join(stage.read(".git/autopilot/id").trim()).join("hub.git");
+    let branch = ["for-each-ref", "--format=%(refname)", "refs/heads/autopilot/say-done"];
+    stage.git_in(&hub, &branch)
+}
+
+#[test]
+fn a_branch_that_vanishes_at_the_very_end_is_restored_before_done_is_said_and_that_is_told() {
+    let stage = loses_its_branch_at_the_end();
+    let ended = stage.run_task().expect(0).says(&["was restored at"]);
+    assert!(!branch_in_hub(&stage).is_empty(), "{}", ended.said());
+}
+
+#[test]
+fn whoever_is_killed_when_done_is_on_record_has_checked_the_branch_before() {
+    let mut stage = loses_its_branch_at_the_end();
+    stage.set("AUTOPILOT_FAILPOINT", "end.durable:1");
+    let killed = stage.run_task();
+    assert!(!branch_in_hub(&stage).is_empty(), "{}", killed.said());
+    stage.unset("AUTOPILOT_FAILPOINT");
+    stage.run(&["resume"]).expect(0);
+    assert_eq!(stage.state_json()["current_state"], "DONE");
+}
+
+#[test]
+fn a_branch_that_cannot_be_checked_at_the_end_rests_the_run_and_a_resume_calls_it_done() {
+    let mut stage = stage();
+    let git = FaultyGit::on(&mut stage);
+    builds_and(&stage, "true");
+    // After the last transfer only the last look at the branches lists commits.
+    let published = stage.path(".git/refs/heads/autopilot/say-done");
+    git.does(&format!(
+        "[ $verb = rev-list ] && kill -9 $$; [ ! -e '{}' ] || touch '{}/rev-list.always'",
+        published.display(),
+        git.dir().display()
+    ));
+    git.strike_always("index-pack");
+    let rested = stage.run_task().expect(2).says(&["autopilot resume"]);
+    assert_ne!(stage.state_json()["current_state"], "DONE", "{}", rested.said());
+    assert!(rested.said().contains("the run is not called done"), "{}", rested.said());
+    git.heal("index-pack");
+    git.heal("rev-list");
+    stage.run(&["resume"]).expect(0);
+    assert_eq!(stage.state_json()["current_state"], "DONE");
+}
+
 #[test]
 fn a_branch_that_somebody_moved_elsewhere_stops_the_run_and_is_named() {
     let (stage, hub) = stopped_between_two_tasks();

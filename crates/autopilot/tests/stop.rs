@@ -1,6 +1,7 @@
 //! Stopping, pausing and going on: by file, by command and by signal.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::faulty_git::FaultyGit;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage, Started};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -274,4 +275,28 @@ fn a_run_whose_only_task_is_skipped_says_that_nothing_was_built() {
     stage.run(&["report", "--out", "page.html"]).expect(0);
     let page = stage.read("page.html");
     assert!(page.contains("Nothing is proven: every task was skipped"), "{page}");
+}
+
+#[test]
+fn a_signal_before_the_run_has_begun_ends_git_with_the_process() {
+    for signal in ["TERM", "INT", "HUP"] {
+        let mut stage = stage(BUILDS);
+        let git = FaultyGit::on(&mut stage);
+        let hung = git.dir().join("hung");
+        // A child of git's too, as a fetch has one.
+        git.does(&format!("sleep 600 & echo $$ $! > '{}'; exec sleep 600", hung.display()));
+        // The hub is made.
+        git.strike_once("init");
+        let run = stage.start(&["run", "tasks/say-done.md"]);
+        let pids = || std::fs::read_to_string(&hung).unwrap_or_default();
+        stage.wait_until("git hangs", |_| pids().ends_with('\n'));
+        run.signal(signal);
+        run.wait();
+        for pid in pids().split_whitespace() {
+            // A zombie has no command line.
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            assert!(line.is_empty(), "{signal}: {pid} {}", String::from_utf8_lossy(&line));
+        }
+        stage.run_task().expect(0);
+    }
 }

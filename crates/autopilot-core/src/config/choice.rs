@@ -42,8 +42,12 @@ impl AgentChoice {
         AgentChoice { builder: mode, reviewer: mode, planner: mode }
     }
 
-    /// The choice for a machine: both agents where both are equally ready, else the one that is.
+    /// The choice for a machine: both agents where both are equally ready, else the one that is. Where
+    /// neither is installed, one alone, so that only one has to be.
     pub fn of(claude: AgentPresence, codex: AgentPresence) -> AgentChoice {
+        if claude == AgentPresence::NotInstalled && codex == AgentPresence::NotInstalled {
+            return AgentChoice::all(Mode::ClaudeCodeCli);
+        }
         match claude.cmp(&codex) {
             std::cmp::Ordering::Equal => AgentChoice::USUAL,
             std::cmp::Ordering::Greater => AgentChoice::all(Mode::ClaudeCodeCli),
@@ -78,7 +82,7 @@ mod tests {
             (NotLoggedIn, Ready, codex),
             (NotLoggedIn, NotInstalled, claude),
             (NotLoggedIn, NotLoggedIn, AgentChoice::USUAL),
-            (NotInstalled, NotInstalled, AgentChoice::USUAL),
+            (NotInstalled, NotInstalled, claude),
         ] {
             assert_eq!(AgentChoice::of(of_claude, of_codex), wanted, "{of_claude:?} {of_codex:?}");
         }

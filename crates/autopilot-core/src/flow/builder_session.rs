@@ -1,6 +1,7 @@
 //! Whether a builder continues the session it had, or starts a new one.
 //!
-//! Only builders continue: whoever plans, reviews or judges is asked without what was said before.
+//! Only builders continue, those who work on a step of a workflow too: whoever plans, reviews or judges
+//! is asked without what was said before. A person who continues a step chooses its session.
 
 use crate::config::SessionPolicy;
 use crate::event::SessionEnd;
@@ -137,7 +138,7 @@ mod tests {
     fn builders_continue_however_their_last_turn_was_cut_and_nobody_else_does() {
         let ends = [SessionEnd::Answered, SessionEnd::Stopped, SessionEnd::Broke];
         for end in ends.into_iter().map(Some).chain([None]) {
-            for step in [Step::Build, Step::Fix] {
+            for step in [Step::Build, Step::Fix, Step::WorkflowStep] {
                 assert_eq!(fresh(&task(end, 1), step, FREE), None, "{end:?}");
             }
             for step in Step::ALL.into_iter().filter(|step| step.role() != Some(Role::Builder)) {

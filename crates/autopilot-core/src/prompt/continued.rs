@@ -26,12 +26,7 @@ pub struct ContinuedWork<'a> {
 
 /// The prompt for a build that is tried again in its session.
 pub fn builder_continued(facts: &Build<'_>, work: &ContinuedWork<'_>, caps: Caps) -> String {
-    let why = quoted(work.interrupted.unwrap_or("it was interrupted"), caps);
-    let mut text = format!(
-        "Your last turn on this task ended before the task was done: {why}.\n\
-         Continue where you left off, by the same rules. Look at the files before you rely on what \
-         you remember of them.\n"
-    );
+    let mut text = taken_up("task", work, caps);
     text.push_str(&since(work, caps));
     text.push_str(&history(facts, caps));
     text.push_str(END);
@@ -57,13 +52,23 @@ pub fn fix_continued(facts: &Fix<'_>, work: &ContinuedWork<'_>, caps: Caps) -> S
     text
 }
 
+/// The request to continue work that was cut short; `what` is the task or the step.
+pub(crate) fn taken_up(what: &str, work: &ContinuedWork<'_>, caps: Caps) -> String {
+    let why = quoted(work.interrupted.unwrap_or("it was interrupted"), caps);
+    format!(
+        "Your last turn on this {what} ended before the {what} was done: {why}.\n\
+         Continue where you left off, by the same rules. Look at the files before you rely on what \
+         you remember of them.\n"
+    )
+}
+
 /// A reason in an agent's words, in one line that can't be taken for an instruction.
 fn quoted(why: &str, caps: Caps) -> String {
     inline(&cut(why, caps.prompt_bytes_max))
 }
 
 /// What has changed since the last turn.
-fn since(work: &ContinuedWork<'_>, caps: Caps) -> String {
+pub(crate) fn since(work: &ContinuedWork<'_>, caps: Caps) -> String {
     let mut lines = Vec::new();
     if let Some(dir) = work.moved_to {
         lines.push(format!(

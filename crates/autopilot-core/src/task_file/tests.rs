@@ -326,3 +326,15 @@ fn a_tasks_own_commands_come_before_the_configured_ones() {
     let blank = CommandOverrides { tests: Some(" ".into()), ..CommandOverrides::default() };
     assert_eq!(told(config.commands.validation(Some(&blank))), "lint: make lint");
 }
+
+#[test]
+fn paths_may_be_quoted_in_the_usual_ways() {
+    let quoted = "- `src/*`\n- \"src/**\"\n- 'docs/*.md'\n- `\"a b/*\"`\n- \"`web`\"\n- don't/x\n- \"a\" b\n";
+    let text = format!(
+        "# Task: t\nGoal:\n- g\nAcceptance Criteria:\n- a\nAllowed Paths:\n{quoted}Deny Paths:\n- 'x/**'\n"
+    );
+    let (spec, _) = read(&text).unwrap();
+    let wanted = ["src/*", "src/**", "docs/*.md", "a b/*", "web", "don't/x", "\"a\" b"];
+    assert_eq!(spec.allowed_paths, wanted);
+    assert_eq!(spec.deny_paths, ["x/**"]);
+}

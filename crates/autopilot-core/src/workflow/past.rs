@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{StepResult, StepStatus, StepUsage, WorkflowStep};
 use crate::event::{Skip, TaskEnd};
+use crate::id::AttemptId;
 use crate::session_name::current_of;
 use crate::state::{State, Status, Task};
 use crate::step::Step;
@@ -50,6 +51,13 @@ pub fn past_steps(state: &State, want: Want) -> Vec<PastStep> {
     let children = children.map(|child| state.task(*child));
     let tasks = needs.filter_map(|name| state.named(name)).chain(children);
     tasks.filter_map(|task| PastStep::of(state, task)).collect()
+}
+
+/// Whether a step that a task depends on has a result that is newer than `attempt`: a person continued
+/// that step meanwhile.
+pub fn has_newer_needs(state: &State, task: &Task, attempt: AttemptId) -> bool {
+    let mut needs = task.spec.depends_on.iter().filter_map(|name| state.named(name));
+    needs.any(|need| need.last(Step::WorkflowStep).is_some_and(|shown| shown.id > attempt))
 }
 
 impl PastStep {

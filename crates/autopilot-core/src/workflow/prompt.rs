@@ -4,7 +4,9 @@
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
 use crate::evidence::SeenCommand;
 use crate::number::count;
-use crate::prompt::{BuildRules, Caps, FailedChecks, bullets, cut, fenced, ran};
+use crate::prompt::{
+    BuildRules, Caps, ContinuedWork, FailedChecks, bullets, cut, fenced, ran, since, taken_up,
+};
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -72,6 +74,34 @@ pub struct CompletionPrompt<'a> {
 /// The prompt of one step of a workflow.
 pub fn step_prompt(facts: &StepPrompt<'_>, caps: Caps) -> String {
     let mut text = format!("{}\n\n{}\n", facts.goal.trim(), overall(facts.task, caps));
+    text.push_str(&known_so_far(facts, caps));
+    let told = facts.rules.told(caps);
+    if !told.is_empty() {
+        text.push_str(&format!("\nWhat the work is checked by:\n\n{told}"));
+    }
+    text.push_str(STEP_END);
+    text
+}
+
+/// The prompt of a step that is tried again in its session: only what is new to it. The dependencies
+/// are those whose results are newer than the session's last turn.
+pub fn step_continued(facts: &StepPrompt<'_>, work: &ContinuedWork<'_>, caps: Caps) -> String {
+    let mut text = match (facts.failed, work.interrupted) {
+        (Some(_), None) => "Continue your work on this step, by the same rules.\n".to_owned(),
+        (None, _) | (Some(_), Some(_)) => taken_up("step", work, caps),
+    };
+    text.push_str(&since(work, caps));
+    text.push_str(&known_so_far(facts, caps));
+    text.push_str(STEP_END);
+    text
+}
+
+const STEP_END: &str = "\nIf you make code changes, run the most relevant checks/tests and report results.\n\
+     Finish with a short 'Done' summary and any remaining risks.\n";
+
+/// The results of other steps, and what became of earlier work on this one.
+fn known_so_far(facts: &StepPrompt<'_>, caps: Caps) -> String {
+    let mut text = String::new();
     if !facts.dependencies.is_empty() {
         text.push_str("\nDependency outputs:\n");
         text.push_str(&outputs(facts.dependencies, caps, |output| format!("{output}\n")));
@@ -89,14 +119,6 @@ pub fn step_prompt(facts: &StepPrompt<'_>, caps: Caps) -> String {
         ));
         text.push_str(&fenced("text", &cut(why, caps.prompt_bytes_max)));
     }
-    let told = facts.rules.told(caps);
-    if !told.is_empty() {
-        text.push_str(&format!("\nWhat the work is checked by:\n\n{told}"));
-    }
-    text.push_str(
-        "\nIf you make code changes, run the most relevant checks/tests and report results.\n\
-         Finish with a short 'Done' summary and any remaining risks.\n",
-    );
     text
 }
 

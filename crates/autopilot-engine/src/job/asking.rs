@@ -243,7 +243,7 @@ impl Job {
             log: Some(turn.log.clone()),
             tail: Some(self.context.texts.put(&turn.ran.tail)?),
             notes: turn.ran.notes.clone(),
-            turn: Some(meaning::session_end(&turn.ending.outcome)),
+            turn: Some(turn.session_end()),
             ..Facts::default()
         })
     }

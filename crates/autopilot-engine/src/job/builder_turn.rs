@@ -2,7 +2,7 @@
 //! prompt. Which of them is decided in `autopilot_core::flow::builder_session`.
 
 use super::agent::agent_of;
-use super::asking::{AskedQuestion, Question};
+use super::asking::{AgentTurn, AskedQuestion, Question};
 use super::build::Start;
 use super::left_session::session_files;
 use super::own_work::blocking;
@@ -10,6 +10,7 @@ use super::skill::Kit;
 use super::workshop::Bench;
 use super::{Job, JobError};
 use crate::kept;
+use autopilot_agents::AgentOutcome;
 use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Outcome, SessionEnd};
 use autopilot_core::flow::builder_session::{
@@ -18,6 +19,7 @@ use autopilot_core::flow::builder_session::{
 use autopilot_core::prompt::ContinuedWork;
 use autopilot_core::state::BuilderSession;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::workflow::{StepPrompt, has_newer_needs, step_continued};
 use autopilot_host::git::{AttemptName, ChangedPath, GitError, Oid};
 
 /// Added to the prompt of a new session if an earlier one has worked on the files in this attempt.
@@ -116,20 +118,71 @@ impl Job {
         start: &Start,
         kit: &Kit,
     ) -> Result<String, JobError> {
+        let changed = self.changed_since(last, start)?;
+        let work = ContinuedWork { changed: changed.as_deref(), ..self.since(last, spec, bench) };
+        self.build_prompt(spec, bench, start, kit, Some(&work))
+    }
+
+    /// The turn of a step of a workflow. `question` has the whole prompt, `facts` what is in it.
+    pub(super) async fn turn_of_step(
+        &self,
+        choice: &SessionChoice,
+        facts: &StepPrompt<'_>,
+        question: Question<'_>,
+        bench: &Bench,
+        (start, spec): (&Start, &TaskSpec),
+    ) -> Result<AgentTurn, JobError> {
+        let last = match choice {
+            SessionChoice::Fresh(why) => {
+                let mut turn = self.turn(&question).await?;
+                turn.ran.notes.extend(why.map(fresh_note));
+                return Ok(turn);
+            }
+            SessionChoice::Continued(last) => last,
+        };
+        let changed = self.changed_since(last, start)?;
+        let work = ContinuedWork { changed: changed.as_deref(), ..self.since(last, spec, bench) };
+        let is_news = has_newer_needs(&self.state()?, &self.task, last.attempt);
+        let news = if is_news { facts.dependencies } else { &[] };
+        let prompt =
+            step_continued(&StepPrompt { dependencies: news, ..*facts }, &work, self.caps());
+        let session = Some(last.session.clone());
+        let mut turn = self.turn(&question.instead(prompt).in_session(session, Vec::new())).await?;
+        let mut notes = vec![format!("continued session {}", last.session)];
+        let is_done = turn.ending.outcome == AgentOutcome::Success;
+        let anew = asked_anew(turn.session_end()).filter(|_| !is_done && !self.cancel.is_asked());
+        if let Some(why) = anew {
+            notes.append(&mut turn.ran.notes);
+            notes.push(fresh_note(why));
+            let mut prompt = question.prompt.clone();
+            if bench.is_changed()? {
+                prompt.push_str(TAKEN_OVER);
+            }
+            turn = self.turn(&question.instead(prompt)).await?;
+        }
+        turn.ran.notes.splice(0..0, notes);
+        Ok(turn)
+    }
+
+    /// What has happened since the last turn of a session, besides changed files.
+    fn since<'a>(
+        &'a self,
+        last: &BuilderSession,
+        spec: &'a TaskSpec,
+        bench: &'a Bench,
+    ) -> ContinuedWork<'a> {
         let worked_in = kept::worked_in(&self.kept_before(&last.session));
         let dir = bench.dir.as_str();
         let formatter = spec.commands.format.as_ref();
         let formatter = formatter.or(self.context.config.commands.format.as_ref());
-        let changed = self.changed_since(last, start)?;
-        let work = ContinuedWork {
+        ContinuedWork {
             interrupted: self.why_interrupted(),
             moved_to: worked_in.filter(|before| before != dir).map(|_| dir),
             formatted_by: formatter
                 .filter(|_| last.end == Some(SessionEnd::Answered))
                 .map(String::as_str),
-            changed: changed.as_deref(),
-        };
-        self.build_prompt(spec, bench, start, kit, Some(&work))
+            changed: None,
+        }
     }
 
     /// Why the last try of this step has not answered, if there was one.

@@ -33,7 +33,7 @@ pub enum Blame {
 pub fn outcome(error: &JobError, place: &StatePaths) -> Outcome {
     let text = crate::cause::chain(error);
     match blame(error) {
-        Blame::Work => unless_the_machine(Outcome::Broke { why: text }, place),
+        Blame::Work => unless_the_machine(Outcome::Broke { why: text }, room::trouble(place)),
         Blame::Program => Outcome::Away { why: HoldWhy::Program, text, until: None },
         Blame::Machine(fault) => Outcome::Away { why: HoldWhy::Machine(fault), text, until: None },
     }
@@ -41,7 +41,7 @@ pub fn outcome(error: &JobError, place: &StatePaths) -> Outcome {
 
 /// The outcome of an attempt, unless the machine can't be trusted with a no: on a disk that is full,
 /// read-only or gone, tests and agents fail whatever the work is.
-pub fn unless_the_machine(outcome: Outcome, place: &StatePaths) -> Outcome {
+pub fn unless_the_machine(outcome: Outcome, trouble: Option<(MachineFault, String)>) -> Outcome {
     let why = match &outcome {
         Outcome::Failed { why } | Outcome::Misconfigured { why } | Outcome::Broke { why } => why,
         Outcome::Passed
@@ -51,7 +51,7 @@ pub fn unless_the_machine(outcome: Outcome, place: &StatePaths) -> Outcome {
         | Outcome::Revoked
         | Outcome::Skipped { .. } => return outcome,
     };
-    match room::trouble(place) {
+    match trouble {
         Some((fault, what)) => {
             let text = format!("{what}; meanwhile: {why}");
             Outcome::Away { why: HoldWhy::Machine(fault), text, until: None }

@@ -3,6 +3,7 @@
 
 use super::asking::{AgentTurn, AskedQuestion, Question, Unanswered};
 use super::build::{Start, note_work, notes_of};
+use super::builder_turn::SessionChoice;
 use super::conflict;
 use super::opening::{asking_spec, with_named_skill, workflow_facts};
 use super::own_work::blocking;
@@ -73,7 +74,12 @@ impl Job {
             let asked = Duration::from_secs(seconds);
             let _first = self.time_limit.set(asked.min(self.usual_limit()));
         }
-        let start = self.start(false)?;
+        let choice = match &self.task.words {
+            // The person has chosen the session.
+            Some(_) => SessionChoice::Fresh(None),
+            None => self.session_choice()?,
+        };
+        let start = self.start(choice.is_continued())?;
         let left_behind = self.left_behind(&start)?;
         let start = without_conflicts(start);
         let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
@@ -92,7 +98,9 @@ impl Job {
         let question = Question::editing(kit.give(prompt, self.caps())?, &bench.dir);
         let turn = match &self.task.words {
             Some(words) => self.turn_by(words, left_behind.as_deref(), question).await,
-            None => self.turn(&question).await,
+            None => {
+                self.turn_of_step(&choice, &facts, question, &bench, (&start, &body.spec)).await
+            }
         };
         let is_good = |turn: &AgentTurn| turn.ending.outcome == AgentOutcome::Success;
         let is_done = turn.as_ref().is_ok_and(is_good);

@@ -4,6 +4,7 @@ use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
 use crate::feed::Sight;
+use crate::run_process::room::trouble as machine_trouble;
 use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::{SandboxMode, SandboxNetwork};
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
@@ -104,6 +105,11 @@ impl Job {
         };
         if ended.exit().supervisor_lost {
             return Err(JobError::Supervisor);
+        }
+        if ended.exit().code != Some(0) {
+            // A moment later the machine may be well again.
+            let trouble = machine_trouble(&self.context.place);
+            self.seen().trouble = trouble;
         }
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
     }

@@ -10,7 +10,9 @@ use crate::job::{EVENTS, Metadata};
 use crate::place::StatePaths;
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::telling;
+use autopilot_core::fingerprint::failure_excerpt;
 use autopilot_core::id::Time;
+use autopilot_host::escape;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +20,10 @@ use std::io::{Read, Seek, SeekFrom};
 
 /// Maximum number of bytes read from the end of a log.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
+/// The name of the run itself among the tasks whose logs are selected.
+const THE_RUN: &str = "run";
+/// Maximum number of bytes searched for the reason of a failure.
+const REASON_BYTES_MAX: u64 = 256 * 1024;
 /// A clock may have been set back a little between two processes.
 const CLOCK_SLACK_MS: u64 = 2_000;
 
@@ -63,11 +69,16 @@ impl LogSelection {
         }
         let (known, name) = match task {
             None => (archive.run(None)?, None),
-            Some(task) => {
-                let (known, id) = archive.task(task)?;
-                let name = known.state.task(id).name().to_owned();
-                (known, Some(name))
-            }
+            Some(task) => match archive.task(task) {
+                Ok((known, id)) => {
+                    let name = known.state.task(id).name().to_owned();
+                    (known, Some(name))
+                }
+                Err(QueryError::Unknown { .. }) if task == THE_RUN => {
+                    (archive.run(None)?, Some(THE_RUN.to_owned()))
+                }
+                Err(error) => return Err(error),
+            },
         };
         Ok(match stream {
             Some(LogStream::Controller) => LogSelection::controller(place, name),
@@ -206,6 +217,22 @@ pub fn newest_of(
 pub fn events_of_log(place: &StatePaths, run: &str, log: &str) -> Option<Utf8PathBuf> {
     let recorded = RecordedRun::open(&place.views(), run).ok()?;
     Some(events_of(&recorded).remove(log.rsplit('/').next()?)?.events)
+}
+
+/// The lines of a failed attempt's log that say what failed: what was asserted, or an agent's last
+/// words.
+pub fn reason_lines(place: &StatePaths, run: &str, log: &str, lines_max: usize) -> Vec<String> {
+    let events = events_of_log(place, run, log);
+    let is_agent = events.is_some();
+    let path = events.unwrap_or_else(|| place.views().join(log));
+    let text = readable_end(place, &path, REASON_BYTES_MAX).unwrap_or_default();
+    let text = escape::plain(&text);
+    if !is_agent {
+        return failure_excerpt(&text, lines_max);
+    }
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(lines_max);
+    lines.iter().skip(from).map(|line| line.replace('\t', "    ")).collect()
 }
 
 /// The end of a log as a person reads it: an agent's events in words, anything else as it is, with

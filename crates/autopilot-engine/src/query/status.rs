@@ -1,6 +1,7 @@
 //! Where a run stands.
 
 use super::KnownRun;
+use super::failure::FailureReport;
 use crate::views::state_object;
 use autopilot_core::state::State;
 use autopilot_host::redact::Redactor;
@@ -29,6 +30,9 @@ pub struct RunStatus {
     /// The process that works on the run, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<Option<i32>>,
+    /// The newest failure, with the lines that say why, where the log was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<FailureReport>,
     /// A sentence about the files of the run, if they are out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_files: Option<String>,
@@ -46,6 +50,7 @@ impl RunStatus {
             completion: None,
             report_path: None,
             pid: None,
+            last_failure: None,
             stale_files: None,
         }
     }

@@ -3,7 +3,6 @@
 
 use crate::again::again;
 use crate::job::Workshop;
-use autopilot_core::event::TaskEnd;
 use autopilot_core::state::State;
 use autopilot_host::git::{
     Border, BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
@@ -11,6 +10,7 @@ use autopilot_host::git::{
 use std::sync::Arc;
 
 /// The run's branch in the hub, and the repository it is published to.
+#[derive(Clone)]
 pub(super) struct RunBranch {
     hub: Hub,
     repo: Arc<UserRepo>,
@@ -61,9 +61,6 @@ impl RunBranch {
         state: &State,
         border: &Border,
     ) -> Result<Vec<String>, GitError> {
-        if state.end() != Some(&TaskEnd::Closed) {
-            return Ok(Vec::new());
-        }
         let notices = self.restore(state)?;
         if !notices.is_empty() {
             publish_reachable(&self.hub, &self.repo, &state.run.branch, border)?;

@@ -101,8 +101,8 @@ impl Shell {
 
     /// Carries out all of the asks, or none.
     fn asked(&mut self, limits: &LimitChange, asks: Vec<Ask>) -> Result<InboxAnswer, ShellError> {
-        if let Some(text) = &self.journal_failed {
-            return Ok(unwritable(text));
+        if let Some(ended) = &self.recording_ended {
+            return Ok(unwritable(ended.cause()));
         }
         let ahead = self.pilot.ahead();
         let asks: Vec<Ask> = limits.ask(&ahead.run.limits).into_iter().chain(asks).collect();
@@ -131,11 +131,11 @@ impl Shell {
     }
 
     pub(super) fn give_answers(&mut self) {
-        let (seq, failed) = (self.pilot.settled().seq, self.journal_failed.as_ref());
+        let (seq, failed) = (self.pilot.settled().seq, self.recording_ended.as_ref());
         let is_due = |at: u64| at <= seq || failed.is_some();
         for (at, reply_to, answer) in self.ears.answers.extract_if(.., |(at, ..)| is_due(*at)) {
             let answer = match failed.filter(|_| at > seq) {
-                Some(text) => unwritable(text),
+                Some(ended) => unwritable(ended.cause()),
                 None => answer,
             };
             // A sender whose answer can't be written gives up by itself.

@@ -17,6 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use super::error::{FailureOutlook, GitError};
 use super::object::Oid;
 use super::pump::{Drained, StderrTail, drain, end_group};
+use super::running;
 use crate::patience::{self, CutShort};
 
 /// The deadline of local commands; those that move many objects set their own.
@@ -374,7 +375,7 @@ impl GitCommand {
         let stdin = self.take_stdin().map_err(spawn_error)?;
         let mut command = self.command()?;
         command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(spawn_error)?;
+        let (mut child, _listed) = running::spawn(&mut command).map_err(spawn_error)?;
         let deadline = began + self.timeout;
         let mut tail = StderrTail::default();
         let ended = drain(&mut child, deadline, unwanted, sink, &mut tail);

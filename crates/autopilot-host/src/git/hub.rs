@@ -363,7 +363,12 @@ impl Hub {
 /// Returns the ref of the base branch: one component, so that base branches `a` and `a/b` can
 /// follow each other.
 fn base_ref(repo: &UserRepo) -> String {
-    format!("{BASE}{}", ref_component(&repo.base_branch))
+    base_ref_of(&repo.base_branch)
+}
+
+/// Returns the ref of a base branch as it was when last read.
+pub(crate) fn base_ref_of(branch: &str) -> String {
+    format!("{BASE}{}", ref_component(branch))
 }
 
 pub(crate) fn set_ref(

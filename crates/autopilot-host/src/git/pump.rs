@@ -18,7 +18,7 @@ const STDERR_TAIL_MAX: usize = 8 * 1024;
 const DRAIN: Duration = Duration::from_millis(500);
 const POLL_SLICE: Duration = Duration::from_millis(50);
 /// How long git may take to remove its lock files before it is killed.
-const END_GRACE: Duration = Duration::from_millis(300);
+pub(super) const END_GRACE: Duration = Duration::from_millis(300);
 
 /// The way in which reading a child's output ended.
 pub(super) enum Drained {

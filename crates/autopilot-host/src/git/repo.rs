@@ -214,10 +214,13 @@ fn locate(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     let bare =
         user(dir, "find the repository").args(["rev-parse", "--is-bare-repository"]).run()?;
     if bare.code() != Some(0) {
-        let path = dir.to_owned();
         if bare.stderr.contains("dubious ownership") {
+            // Git compares the whole path of the top level; `.` would trust every repository.
+            let root = checkout::find(dir).map(|found| found.root);
+            let path = root.or_else(|| dir.canonicalize().ok()).unwrap_or_else(|| dir.to_owned());
             return Err(RepoRefusal::ForeignOwner { path }.into());
         }
+        let path = dir.to_owned();
         // Where there is a repository to be seen, it is git that does not work.
         if bare.code().is_none() || checkout::find(dir).is_some() {
             bare.expect_code(&[0])?;

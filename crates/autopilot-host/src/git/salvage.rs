@@ -2,11 +2,13 @@
 
 use super::border::Border;
 use super::error::GitError;
-use super::hub::Hub;
+use super::hub::{Hub, base_ref_of};
 use super::name::ref_component;
 use super::object::Oid;
 use super::publish::{PublishOutcome, publish_as};
 use super::repo::UserRepo;
+use super::slot::{Slot, SlotNote};
+use super::transfer::existing;
 
 const SALVAGE: &str = "refs/autopilot/salvage/";
 
@@ -127,4 +129,22 @@ fn on_a_branch(hub: &Hub, commit: &Oid) -> Result<bool, GitError> {
         .args(["for-each-ref", "--count=1", "--contains", commit.as_str(), "refs/heads/"])
         .ok()?;
     Ok(!out.is_empty())
+}
+
+impl Slot {
+    /// Measures the work against the base branch where its own base was lost with an earlier hub;
+    /// nothing of it is safe then.
+    pub(super) fn on_known_base(&self, note: SlotNote) -> Result<SlotNote, GitError> {
+        let hub = self.hub();
+        let asked = hub.git("look for the base of a slot");
+        if !existing(asked, std::slice::from_ref(&note.base))?.is_empty() {
+            return Ok(note);
+        }
+        let Some(base) = hub.resolve(&base_ref_of(&self.pools.base_branch))? else {
+            return Ok(note);
+        };
+        let note = SlotNote { safe_tree: hub.tree_of(&base)?, base, ..note };
+        self.write_note(&note)?;
+        Ok(note)
+    }
 }

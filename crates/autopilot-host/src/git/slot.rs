@@ -39,7 +39,7 @@ pub struct Slots {
     pub(crate) hub: Hub,
     pub(crate) identity: CommitIdentity,
     remotes: Vec<(String, String)>,
-    base_branch: String,
+    pub(super) base_branch: String,
     checkout: PathBuf,
     pub(crate) caps: CaptureCaps,
 }
@@ -267,6 +267,7 @@ impl Slot {
         if !self.is_dir() {
             return Ok(None);
         }
+        let note = self.on_known_base(note)?;
         let attempt = AttemptName { task: &note.task, id: &note.attempt };
         let capture = self.capture(&CaptureRequest { attempt, base: &note.base, now })?;
         Ok(capture.saved_at())

@@ -323,10 +323,25 @@ fn mask_sockets(
         let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
         let is_own = write.iter().any(|dir| path.starts_with(dir));
         if is_socket && !is_own && !allowed.contains(path) {
-            cover_by_null(path).map_err(JailError::at("cover the socket", path))?;
+            unless_gone(path, cover_by_null(path))
+                .map_err(JailError::at("cover the socket", path))?;
         }
     }
     Ok(())
+}
+
+/// Forgives a failure for want of a path that its owner has removed: nobody can connect to it.
+fn unless_gone(path: &Path, covered: io::Result<()>) -> io::Result<()> {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match covered {
+        Err(error)
+            if is_missing(&error)
+                && fs::symlink_metadata(path).is_err_and(|error| is_missing(&error)) =>
+        {
+            Ok(())
+        }
+        covered => covered,
+    }
 }
 
 fn cover_by_null(path: &Path) -> io::Result<()> {
@@ -364,4 +379,18 @@ fn reopen(masks: &[Mask]) -> Result<Vec<PathBuf>, JailError> {
 /// settings of the kernel in it.
 pub fn seal_processes() -> io::Result<()> {
     mount::change(Path::new(PROCESSES), MountReach::One, READ_ONLY, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_that_is_gone_needs_no_cover() {
+        let dir = tempfile::tempdir().unwrap();
+        let failed = |number| Err(io::Error::from_raw_os_error(number));
+        assert!(unless_gone(&dir.path().join("gone"), failed(libc::ENOENT)).is_ok());
+        assert!(unless_gone(&dir.path().join("gone"), failed(libc::EPERM)).is_err());
+        assert!(unless_gone(dir.path(), failed(libc::ENOENT)).is_err());
+    }
 }

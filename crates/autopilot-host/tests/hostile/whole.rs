@@ -152,6 +152,16 @@ pub fn sockets() {
     }
 }
 
+pub fn init_powerless() {
+    for _ in 0..30 {
+        // The program itself looks, in its first moment.
+        let seen = said(launch("grep", &["^Cap[IPEA]", "/proc/1/status"]));
+        let held = |line: &str| !line.ends_with("0000000000000000");
+        assert_eq!(seen.lines().filter(|line| held(line)).count(), 0, "{seen}");
+        assert_eq!(seen.lines().count(), 4, "{seen}");
+    }
+}
+
 pub fn network() {
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = outside.local_addr().unwrap().port();

@@ -30,6 +30,12 @@ impl Talk {
         Talk { seq: state.seq, state }
     }
 
+    /// A step of a goal, on which an agent works.
+    fn of_step() -> Talk {
+        let state = story("goal a\n stop now during a step").state;
+        Talk { seq: state.seq, state }
+    }
+
     fn happens(&mut self, event: Event) -> AttemptId {
         self.seq += 1;
         self.state.apply(&event, self.seq, 0, Time(0));
@@ -75,6 +81,24 @@ fn a_repair_continues_the_session_of_the_build_and_a_review_none() {
     assert_eq!(talk.at(Step::Fix, other), Err(Some(FreshWhy::OtherAgent)));
     let gone = SessionChances { files: SessionFiles::Gone, ..FREE };
     assert_eq!(talk.at(Step::Fix, gone), Err(Some(FreshWhy::Gone)));
+}
+
+#[test]
+fn a_step_of_a_goal_that_is_tried_again_continues_its_session() {
+    for (outcome, turn) in [
+        (Outcome::Lost, None),
+        (Outcome::Revoked, Some(SessionEnd::Stopped)),
+        (Outcome::Failed { why: "it crashed".into() }, Some(SessionEnd::Broke)),
+    ] {
+        let mut talk = Talk::of_step();
+        talk.tries(Step::WorkflowStep, "s1", outcome.clone(), turn);
+        assert_eq!(talk.at(Step::WorkflowStep, FREE), Ok("s1".into()), "{outcome:?}");
+        assert_eq!(talk.at(Step::Completion, FREE), Err(None), "whoever judges has a new one");
+    }
+    let mut full = Talk::of_step();
+    let failed = Outcome::Failed { why: "no room".into() };
+    full.tries(Step::WorkflowStep, "s1", failed, Some(SessionEnd::Full));
+    assert_eq!(full.at(Step::WorkflowStep, FREE), Err(Some(FreshWhy::Full)));
 }
 
 #[test]

@@ -157,7 +157,7 @@ pub enum LogStreamArg {
 
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// Task id [default: the controller's own log]
+    /// Task id, or `run` for the checks of the run itself [default: the controller's own log]
     pub task: Option<String>,
     /// Print only this stream
     #[arg(long, value_enum)]
@@ -177,7 +177,8 @@ pub struct Logs {
 pub struct Recover {
     /// Work to restore, as the list names it: <task>/<attempt>
     pub id: Option<String>,
-    /// Rebuild a damaged journal from what can still be read of it
+    /// Rebuild a damaged journal from what can still be read of it, or empty if nothing can; the
+    /// damaged file is kept
     #[arg(long, conflicts_with = "id")]
     pub journal: bool,
     /// Take the state directory again that belongs to this repository, whose id is gone

@@ -88,6 +88,11 @@ pub fn choice(root: &Utf8Path) -> (AgentChoice, Vec<String>) {
         found.map_or(AgentPresence::NotInstalled, |(.., presence)| *presence)
     };
     let choice = AgentChoice::of(of(Mode::ClaudeCodeCli), of(Mode::CodexCli));
+    if present.iter().all(|(.., presence)| *presence == AgentPresence::NotInstalled) {
+        let names = present.map(|(name, ..)| name).join(" and ");
+        let why = format!("only a default: no agent was found, {names} are not installed");
+        return (choice, vec![why]);
+    }
     let is_used = |mode: Mode| Role::ALL.iter().any(|role| choice.mode(*role) == mode);
     let left = present.iter().filter(|(_, mode, _)| !is_used(*mode));
     let told = left.map(|(name, _, presence)| format!("{name} is {}", presence.word()));

@@ -7,7 +7,6 @@ use crate::terminal;
 use crate::terminal::lines::{PATIENCE, TerminalLines, clock};
 use crate::terminal::watching::Watching;
 use autopilot_core::event::HaltWhy;
-use autopilot_core::fingerprint::failure_excerpt;
 use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::State;
 use autopilot_engine::ask::{self, AskError, HaltReply, HaltRequest};
@@ -18,7 +17,7 @@ use autopilot_engine::flag::Flag;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::{diff, log};
 use autopilot_engine::run_process::OpenRun;
-use autopilot_host::{escape, hand};
+use autopilot_host::hand;
 use autopilot_tui::dashboard::{self, ScreenFeed};
 use autopilot_tui::screen::{Manner, Screen, Seat, TAIL_LINES_MAX};
 use autopilot_tui::show::{self, Hands};
@@ -30,8 +29,6 @@ use std::time::Duration;
 /// The most bytes of a log that are shown.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 const DIFF_BYTES_MAX: usize = 4 << 20;
-/// The most bytes of a failed step's log in which its reason is looked for.
-const TAIL_BYTES_MAX: u64 = 256 * 1024;
 const SIGINT: i32 = 2;
 /// How long the screen waits for the answer to a key.
 const KEY_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -198,17 +195,7 @@ impl Hands for OwnHands {
     }
 
     fn tail(&mut self, state: &State, log: &str) -> Vec<String> {
-        let events = log::events_of_log(&self.place, &state.run.id, log);
-        let is_agent = events.is_some();
-        let path = events.unwrap_or_else(|| self.place.views().join(log));
-        let text = log::readable_end(&self.place, &path, TAIL_BYTES_MAX).unwrap_or_default();
-        let text = escape::plain(&text);
-        if !is_agent {
-            return failure_excerpt(&text, TAIL_LINES_MAX);
-        }
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        let from = lines.len().saturating_sub(TAIL_LINES_MAX);
-        lines.iter().skip(from).map(|line| line.replace('\t', "    ")).collect()
+        log::reason_lines(&self.place, &state.run.id, log, TAIL_LINES_MAX)
     }
 }
 

@@ -11,12 +11,13 @@ use autopilot_core::id::Time;
 use autopilot_core::state::{State, Status as TaskStatus, Task};
 use autopilot_engine::clock::now;
 use autopilot_engine::place::StatePaths;
+use autopilot_engine::query::failure::FailureReport;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::query::{KnownRun, RunArchive, Standing};
 use autopilot_engine::views::stale;
 use autopilot_host::escape::one_line;
 use autopilot_host::redact::Redactor;
-use autopilot_view::{self as view, trouble};
+use autopilot_view as view;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -59,10 +60,11 @@ fn text(
     };
     if global.json {
         let stale_files = told.and_then(|told| stale(place, &told.state, now()));
-        let status = RunStatus { stale_files, ..RunStatus::known(told, &redactor) };
+        let last_failure = told.and_then(|told| FailureReport::of(place, &told.state, &redactor));
+        let status = RunStatus { stale_files, last_failure, ..RunStatus::known(told, &redactor) };
         return serde_json::to_string_pretty(&status).unwrap_or_default();
     }
-    let screen = |told| redactor.redact(&screen(told, place, now())).into_owned();
+    let screen = |told| redactor.redact(&screen(told, place, &redactor, now())).into_owned();
     told.map_or_else(|| none_yet(place), screen)
 }
 
@@ -79,7 +81,7 @@ fn none_yet(place: &StatePaths) -> String {
     format!("no run yet in {}; {next}", place.root)
 }
 
-fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
+fn screen(told: &KnownRun, place: &StatePaths, redactor: &Redactor, now: Time) -> String {
     let (state, run) = (&told.state, &told.state.run);
     let mut text = String::new();
     let _ = writeln!(text, "{}  {}", told.headline(), one_line(&told.run.title));
@@ -114,7 +116,9 @@ fn screen(told: &KnownRun, place: &StatePaths, now: Time) -> String {
     }
     text.push('\n');
     text.push_str(&tasks(state));
-    text.push_str(&last_failure(state));
+    if let Some(failure) = FailureReport::of(place, state, redactor) {
+        text.push_str(&last_failure(&failure));
+    }
     let _ = writeln!(text, "\nSTATUS.md: {}", place.views().join("STATUS.md"));
     if let Some(stale) = stale(place, state, now) {
         let _ = writeln!(text, "{stale}");
@@ -164,15 +168,17 @@ fn row(state: &State, task: &Task) -> Vec<String> {
     ]
 }
 
-fn last_failure(state: &State) -> String {
-    let Some(trouble) = trouble::trouble(state) else { return String::new() };
-    let step = trouble.step.map_or("a step", |step| step.word());
-    let name = if trouble.task.parent.is_some() { trouble.task.name() } else { "the run" };
-    let why = one_line(trouble.why());
+fn last_failure(failure: &FailureReport) -> String {
+    let step = failure.step.unwrap_or("a step");
+    let of = if failure.task == "run" { "the run" } else { failure.task.as_str() };
+    let why = one_line(&failure.why);
     let mut text =
-        format!("\nlast failure: {step} of {name} (iteration {}): {why}\n", trouble.shown.round);
-    if let Some(log) = &trouble.shown.facts.log {
-        let _ = writeln!(text, "  log: .autopilot/{log}");
+        format!("\nlast failure: {step} of {of} (iteration {}): {why}\n", failure.iteration);
+    for line in &failure.lines {
+        let _ = writeln!(text, "  │ {}", one_line(line));
+    }
+    if let Some(log) = &failure.log {
+        let _ = writeln!(text, "  log: {log}");
     }
     text
 }

@@ -10,6 +10,7 @@ use autopilot_core::step::Step;
 use autopilot_engine::begin::costs_unknown;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::diff::diffstat;
+use autopilot_engine::query::failure::FailureReport;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_host::escape::one_line;
 use autopilot_host::git::{GitCommand, UserRepo};
@@ -47,7 +48,7 @@ pub fn print(worked: &WorkedRun, told: &RunStatus) {
     for note in notes(repo, state) {
         text.push_str(&format!("note:  {note}\n"));
     }
-    text.push_str(&next_lines(place, state));
+    text.push_str(&next_lines(place, state, told.last_failure.as_ref()));
     terminal::say(text.trim_end());
 }
 
@@ -165,18 +166,20 @@ fn base_moved(repo: &UserRepo, state: &State) -> Option<String> {
 }
 
 /// Why the run is not done, and what the user can do about it.
-fn next_lines(place: &StatePaths, state: &State) -> String {
+fn next_lines(place: &StatePaths, state: &State, last: Option<&FailureReport>) -> String {
     match ExitWord::of(state) {
         ExitWord::Done => String::new(),
         ExitWord::Paused => rests(state),
         ExitWord::Failed | ExitWord::NotConverged => {
             let root = state.root().and_then(view::failure);
-            let again = view::retry_command(state);
+            let name = last.map_or("<task>", |last| last.task.as_str());
+            let again = view::retry_command(state).replace("<task>", name);
             format!(
-                "why:   {}{}see {}\nthen:  `autopilot logs <task>`, `{again}`, `autopilot recover`\n",
+                "why:   {}{}see {}\n{}then:  `autopilot logs {name}`, `{again}`, `autopilot recover`\n",
                 root.map(|why| format!("{why}; ")).unwrap_or_default(),
                 against(state).map(|last| format!("last: {last}; ")).unwrap_or_default(),
-                place.views().join("STATUS.md")
+                place.views().join("STATUS.md"),
+                last.map(reason).unwrap_or_default(),
             )
         }
         ExitWord::Misconfigured => {
@@ -195,6 +198,16 @@ fn next_lines(place: &StatePaths, state: &State) -> String {
             )
         }
     }
+}
+
+/// What failed last, in the words of the command or the agent.
+fn reason(last: &FailureReport) -> String {
+    if last.lines.is_empty() {
+        return String::new();
+    }
+    let step = last.step.unwrap_or("a step");
+    let lines = last.lines.iter().map(|line| format!("  │ {}\n", one_line(line)));
+    format!("last:  {step} of {}:\n{}", last.task, lines.collect::<String>())
 }
 
 fn rests(state: &State) -> String {

@@ -17,12 +17,13 @@ use autopilot_engine::inbox::LimitChange;
 use autopilot_engine::lost_state::LostState;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::RunArchive;
+use autopilot_engine::query::failure::FailureReport;
 use autopilot_engine::query::status::RunStatus;
 use autopilot_engine::run_process::{self, Intent, Machine, OpenedRepository};
 use autopilot_engine::shell::WaitPolicy;
 use autopilot_engine::store;
 use autopilot_engine::workspace::{self, WorkspaceError};
-use autopilot_host::git::{StateEnv, UserRepo};
+use autopilot_host::git::{RepoRefusal, StateEnv, UserRepo};
 use autopilot_tui::tty;
 use autopilot_view::ExitWord;
 use camino::Utf8PathBuf;
@@ -50,8 +51,28 @@ pub fn reopen(
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "does not exist"),
         Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
-    let repo = workspace::examine(&global.repo, &config)?;
+    let repo = workspace::examine(&global.repo, &config).map_err(|error| match error {
+        WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) => {
+            without_base(place, &wanted, any)
+        }
+        other => other.into(),
+    })?;
     adopt(repo, config)
+}
+
+/// The failure to resume a run whose base branch was deleted or renamed. The run keeps the branch that
+/// it started from, so another one in the configuration would not help.
+fn without_base(place: &StatePaths, branch: &str, any: bool) -> CommandFailure {
+    let known = workspace::reader(place).and_then(|reader| match any {
+        true => workspace::unfinished_or_newest(&reader),
+        false => workspace::unfinished(&reader),
+    });
+    let base = known.ok().flatten().map(|(_, state)| state.run.base).unwrap_or_default();
+    CommandFailure::usage(format!("there is no branch `{branch}` any more, from which the run started"))
+        .hint(format!(
+            "bring it back with `git branch {branch} {base}`, then try again; or set repo.base_branch to \
+             another one and start anew with `autopilot run --fresh`"
+        ))
 }
 
 fn keeps_its_own(place: &StatePaths, why: &str) {
@@ -208,7 +229,8 @@ pub fn until_rest<'a>(
     let ended = host.start(run, wait).join();
     watching.drain();
     tty::obey_signals(true);
-    Ok(WorkedRun { global, place, repo, config, state: ended? })
+    let state = ended.map_err(|error| CommandFailure::from(error).of_existing_run())?;
+    Ok(WorkedRun { global, place, repo, config, state })
 }
 
 /// A run after this process has worked on it.
@@ -232,10 +254,12 @@ impl WorkedRun<'_> {
         let word = ExitWord::of(&self.state);
         let archive = past::at(&self.place)?;
         let report = super::report::at_end(&self.place, &self.state);
+        let redactor = archive.redactor(&self.state);
         let told = RunStatus {
             completion: self.completion(&archive),
             report_path: report.map(Utf8PathBuf::into_string),
-            ..RunStatus::of(&self.state, &archive.redactor(&self.state))
+            last_failure: FailureReport::of(&self.place, &self.state, &redactor),
+            ..RunStatus::of(&self.state, &redactor)
         };
         if self.global.json {
             terminal::json(&told);

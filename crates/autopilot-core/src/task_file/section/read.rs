@@ -115,7 +115,7 @@ fn required(spec: &TaskSpec, seen: &[(Name, usize)], findings: &mut Findings) {
 fn paths(items: Vec<TextItem>, findings: &mut Findings) -> Vec<String> {
     let mut paths = Vec::new();
     for item in items {
-        let path = unquoted(&item.text);
+        let path = unquoted_path(&item.text);
         match path_fault(path) {
             Some(why) => findings.fault(item.line, why),
             None => paths.push(path.to_owned()),
@@ -164,6 +164,16 @@ fn commands(commands: &mut CommandOverrides, items: Vec<TextItem>, findings: &mu
             *slot = Some(command.to_owned());
         }
     }
+}
+
+/// Removes the backticks and quotes that people put around paths, one inside the other too.
+fn unquoted_path(text: &str) -> &str {
+    let mut path = unquoted(text);
+    for quote in ['"', '\''] {
+        let inner = path.strip_prefix(quote).and_then(|path| path.strip_suffix(quote));
+        path = inner.filter(|inner| !inner.contains(quote)).map_or(path, unquoted);
+    }
+    path
 }
 
 /// Removes the backticks that Markdown writers put around code.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::evidence::SeenCommand;
-use crate::prompt::{BuildRules, FailedChecks};
+use crate::prompt::{BuildRules, ContinuedWork, FailedChecks};
 
 fn step_with(results: &[StepResult]) -> String {
     let dependencies: Vec<&StepResult> = results.iter().collect();
@@ -328,6 +328,43 @@ fn whoever_checks_sees_the_results_and_what_the_controller_ran() {
 fn whoever_checks_is_told_when_nothing_was_run() {
     let prompt = completion_with(&[], &[]);
     assert!(prompt.contains("None are configured: only what you see for yourself is proven."));
+}
+
+#[test]
+fn a_step_in_its_session_is_told_only_what_is_new() {
+    let output = result("a", StepStatus::Succeeded, "the output of a");
+    let rules = BuildRules { forbid_todos: true, ..BuildRules::default() };
+    let facts = StepPrompt {
+        goal: "Do the step.",
+        task: "the whole goal",
+        dependencies: &[&output],
+        failed: None,
+        left_behind: Some("Your work is kept elsewhere."),
+        rules: &rules,
+    };
+    let caps = Caps { prompt_bytes_max: 2_000, tail_lines_max: 5 };
+    let work = ContinuedWork {
+        interrupted: Some("it was interrupted"),
+        moved_to: Some("/slots/s2"),
+        ..ContinuedWork::default()
+    };
+    let asked = step_continued(&facts, &work, caps);
+    for part in [
+        "on this step ended before the step was done: `it was interrupted`",
+        "now `/slots/s2`",
+        "the output of a",
+        "Your work is kept elsewhere.",
+        "'Done' summary",
+    ] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    for known in ["Do the step.", "the whole goal", "What the work is checked by"] {
+        assert!(!asked.contains(known) && step_prompt(&facts, caps).contains(known), "{known}");
+    }
+    let failed = StepPrompt { failed: Some("the tests are red"), left_behind: None, ..facts };
+    let asked = step_continued(&failed, &ContinuedWork::default(), caps);
+    assert!(asked.contains("done before and failed") && asked.contains("the tests are red"));
+    assert!(!asked.contains("it was interrupted"), "{asked}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One turn of an agent: prepare, talk, close.
 
 use super::Question;
+use super::meaning::session_end;
 use crate::environment::{self, Variables};
 use crate::job::agent::{agent_of, find_program, mcp_servers};
 use crate::job::artifact::ExecRecorder;
@@ -16,6 +17,7 @@ use autopilot_agents::{
     LaunchRequest, LaunchSandbox, LaunchSchema, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
+use autopilot_core::event::SessionEnd;
 use autopilot_host::exec::{Control, LaunchStage, ProcessStdin, SpawnError};
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -29,6 +31,13 @@ pub struct AgentTurn {
     pub ending: AgentEnding,
     pub ran: ProcessResult,
     pub log: String,
+}
+
+impl AgentTurn {
+    /// The meaning of the turn's ending for its session.
+    pub fn session_end(&self) -> SessionEnd {
+        session_end(&self.ending.outcome)
+    }
 }
 
 /// An agent that is ready to start, and the files its turn is recorded in.

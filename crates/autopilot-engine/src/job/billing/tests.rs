@@ -49,6 +49,22 @@ fn a_session_that_goes_on_owes_only_what_its_count_rises_by() {
 }
 
 #[test]
+fn a_session_that_goes_on_from_an_older_count_owes_the_rise_of_that() {
+    let known = SessionTotal { session: "s".into(), usd: Some(Micros(500_000)), tokens: None };
+    let of_turn = |count: Option<&AgentUsage>| {
+        let usage = session_cost(0.75, 7);
+        let resumed = (Some("s"), count);
+        Billing::of_turn(resumed, Some(&known), PriceList::default(), Some("s"), &usage)
+            .owed()
+            .0
+            .usd
+    };
+    assert_eq!(of_turn(Some(&session_cost(0.125, 1))), Micros(625_000));
+    assert_eq!(of_turn(Some(&session_cost(0.0, 0))), Micros(750_000), "it forgot all of it");
+    assert_eq!(of_turn(None), Micros(250_000), "its files tell nothing");
+}
+
+#[test]
 fn the_second_turn_of_an_attempt_owes_the_rise_and_a_new_session_all_of_it() {
     let mut billing = Billing::default();
     billing.begin(None, None, PriceList::default(), None);

@@ -1,14 +1,14 @@
 //! The way from a fork to the program: its own session, its limits, its jail, nothing inherited.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Program, Stdio};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::Pid;
+use nix::unistd::{ForkResult, Pid, fork};
 
 use super::hold::{ProgramHold, own_identity};
 use crate::exec::wire::{LaunchFailure, LaunchOrder, LaunchStage, OsText, ProcessLimits};
@@ -29,9 +29,16 @@ pub(super) struct ProgramEntry {
 /// The process that starts the program.
 pub(super) enum EntryParent {
     Supervisor(Pid),
-    /// The init of a jail, with the socket on which the supervisor learns the program's number.
-    Init(OwnedFd),
+    /// The init of a jail, with the socket on which the supervisor learns the program's number, and
+    /// the pipe on which the init says that it has given up what it was allowed to do.
+    Init {
+        socket: OwnedFd,
+        powerless: PipeReader,
+    },
 }
+
+/// The init's word that it has no privilege any more.
+const POWERLESS: &[u8] = b"p";
 
 /// The rules that a program can't shed.
 pub(super) struct Confinement {
@@ -62,17 +69,73 @@ pub(super) fn program(order: &LaunchOrder) -> Program {
 
 /// Starts the program and returns its process number.
 pub(super) fn spawn(
+    program: Program,
+    order: &LaunchOrder,
+    stdio: [OwnedFd; 3],
+    entry: ProgramEntry,
+) -> Result<i32, LaunchFailure> {
+    let ours = |error| LaunchFailure::at(LaunchStage::Supervisor, error);
+    let (told, tell) = io::pipe().map_err(ours)?;
+    let mut told = crate::exec::nonblocking(told.into()).map(File::from).map_err(ours)?;
+    match prepared(program, order, stdio, entry, tell.into()).spawn() {
+        Ok(child) => Ok(i32::try_from(child.id()).unwrap_or(i32::MAX)),
+        Err(error) => {
+            let mut json = Vec::new();
+            let _ = told.read_to_end(&mut json);
+            Err(first_failure(&json)
+                .unwrap_or_else(|| LaunchFailure::at(LaunchStage::Program, error)))
+        }
+    }
+}
+
+/// Starts the program as the child of an init and returns its process number. The init gives up its
+/// privileges by `give_up` while the program waits, so that nobody in the jail has any once it runs:
+/// the library's own way returns only when it runs already.
+pub(super) fn spawn_below_init(
+    order: &LaunchOrder,
+    stdio: [OwnedFd; 3],
+    entry: ProgramEntry,
+    mut powerless: io::PipeWriter,
+    give_up: impl FnOnce() -> io::Result<()>,
+) -> Result<i32, LaunchFailure> {
+    let ours = |error| LaunchFailure::at(LaunchStage::Supervisor, error);
+    let (mut told, tell) = io::pipe().map_err(ours)?;
+    let mut last_word = tell.try_clone().map_err(ours)?;
+    let mut program = prepared(program(order), order, stdio, entry, tell.into());
+    // SAFETY: this process has a single thread, so its copy may do what any process may.
+    let child = match unsafe { fork() }.map_err(|errno| ours(errno.into()))? {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => {
+            drop(powerless);
+            let failure = LaunchFailure::at(LaunchStage::Program, program.exec());
+            let _ = last_word.write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+            // SAFETY: ends this copy without running what the init registered for its own end.
+            unsafe { libc::_exit(1) }
+        }
+    };
+    drop((program, last_word));
+    give_up().map_err(|error| LaunchFailure::at(LaunchStage::Sandbox, error))?;
+    powerless.write_all(POWERLESS).map_err(ours)?;
+    drop(powerless);
+    // The pipe closes when the child becomes the program.
+    let mut json = Vec::new();
+    told.read_to_end(&mut json).map_err(ours)?;
+    first_failure(&json).map_or(Ok(child.as_raw()), Err)
+}
+
+/// Returns what the child told first, which is the cause of what it told afterwards.
+fn first_failure(json: &[u8]) -> Option<LaunchFailure> {
+    serde_json::Deserializer::from_slice(json).into_iter().next()?.ok()
+}
+
+fn prepared(
     mut program: Program,
     order: &LaunchOrder,
     [stdin, stdout, stderr]: [OwnedFd; 3],
     mut entry: ProgramEntry,
-) -> Result<i32, LaunchFailure> {
-    let failed = |stage| move |error| LaunchFailure::at(stage, error);
-    let (told, tell) = io::pipe().map_err(failed(LaunchStage::Supervisor))?;
-    let mut told = crate::exec::nonblocking(told.into())
-        .map(File::from)
-        .map_err(failed(LaunchStage::Supervisor))?;
-    let mut tell = File::from(OwnedFd::from(tell));
+    tell: OwnedFd,
+) -> Program {
+    let mut tell = File::from(tell);
     program
         .env_clear()
         .envs(order.env.iter().map(|(name, value)| (name.os(), value.os())))
@@ -89,15 +152,7 @@ pub(super) fn spawn(
     };
     // SAFETY: this process has a single thread, so the child may do what any process may.
     unsafe { program.pre_exec(enter) };
-    match program.spawn() {
-        Ok(child) => Ok(i32::try_from(child.id()).unwrap_or(i32::MAX)),
-        Err(error) => {
-            let mut json = Vec::new();
-            let _ = told.read_to_end(&mut json);
-            Err(serde_json::from_slice(&json)
-                .unwrap_or_else(|_| LaunchFailure::at(LaunchStage::Program, error)))
-        }
-    }
+    program
 }
 
 impl ProgramEntry {
@@ -112,7 +167,8 @@ impl ProgramEntry {
             }
         }
         self.forget_inheritance().map_err(ours)?;
-        if let EntryParent::Init(socket) = &self.parent {
+        if let EntryParent::Init { socket, powerless } = &mut self.parent {
+            powerless.read_exact(&mut [0; POWERLESS.len()]).map_err(ours)?;
             super::init::introduce(socket).map_err(ours)?;
         }
         if let Some(hold) = self.hold.take() {
@@ -120,7 +176,7 @@ impl ProgramEntry {
         }
         crate::exec::limit::apply(&self.limits).map_err(ours)?;
         let Some(confinement) = &mut self.confinement else { return Ok(()) };
-        if matches!(self.parent, EntryParent::Init(_)) && nix::unistd::geteuid().is_root() {
+        if matches!(self.parent, EntryParent::Init { .. }) && nix::unistd::geteuid().is_root() {
             jail::seal_processes().map_err(sandbox)?;
         }
         jail::drop_all().map_err(sandbox)?;

@@ -274,13 +274,16 @@ fn begin(
     // The process table is sealed for root.
     open.retain(|path| user != 0 || path != std::path::Path::new("/proc"));
     let confinement = Some(Confinement::new(&open, true)?);
-    let parent = EntryParent::Init(socket.try_clone().map_err(ours)?);
+    let (waits, powerless) = io::pipe().map_err(ours)?;
+    let parent = EntryParent::Init { socket: socket.try_clone().map_err(ours)?, powerless: waits };
     let limits = order.limits.clone();
     let entry = ProgramEntry { parent, hold: None, kept: None, limits, confinement };
-    let program = entry::spawn(entry::program(order), order, stdio, entry)?;
     // It needs no privilege to wait, and nobody may look into it.
-    jail::drop_all().map_err(refused)?;
-    prctl::set_dumpable(false).map_err(|errno| ours(errno.into()))?;
+    let give_up = || {
+        jail::drop_all()?;
+        Ok(prctl::set_dumpable(false)?)
+    };
+    let program = entry::spawn_below_init(order, stdio, entry, powerless, give_up)?;
     Ok((program, signals))
 }
 
