@@ -72,11 +72,13 @@ impl GitError {
         match self {
             GitError::Command(error) => error.outlook(),
             GitError::Worktree(error) => error.outlook(),
-            GitError::File { source, .. } => match source.kind() {
-                io::ErrorKind::Interrupted => FailureOutlook::CutShort(CutShort::Unwanted),
-                io::ErrorKind::TimedOut => FailureOutlook::CutShort(CutShort::OutOfTime),
-                _ => FailureOutlook::MayPass,
-            },
+            GitError::File { source, .. } if source.kind() == io::ErrorKind::Interrupted => {
+                FailureOutlook::CutShort(CutShort::Unwanted)
+            }
+            GitError::File { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+                FailureOutlook::CutShort(CutShort::OutOfTime)
+            }
+            GitError::File { .. } => FailureOutlook::MayPass,
             GitError::Refused(_)
             | GitError::Unreadable { .. }
             | GitError::TooManyCommits { .. }
