@@ -55,6 +55,7 @@ const OTHERS: &[(&str, fn())] = &[
     ("this_machine_is_asked_by_doing", sight::probed),
     ("a_room_that_cannot_be_trusted_is_not_sealed", sealing::refused),
     ("copies_of_ignored_files_are_sealed_as_the_user_has_them", sealing::copied),
+    ("what_the_setup_made_is_sealed_and_what_tests_left_is_not", sealing::set_up),
     ("on_a_full_disk_there_is_no_seed", sealing::full_disk),
     ("seeds_are_kept_within_bounds_by_their_last_use", sealing::bounded),
     ("a_clock_that_was_set_back_makes_gates_cold", sealing::clock),

@@ -73,6 +73,22 @@ pub fn copied() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "of the user\n"));
 }
 
+/// What the setup made is in every gate from nothing, so it is sealed unless a command changed it.
+pub fn set_up() {
+    let world = World::new(FILES);
+    let mut room = world.room(&world.base);
+    let setup = "mkdir vendor ../home/.tool && echo 1 | tee vendor/x dev.db > ../home/.tool/x";
+    assert_eq!(world.run(|plan| room.put_into(plan), setup).code, Some(0));
+    room.after_setup().unwrap();
+    let test = "echo 2 > dev.db; echo left > vendor/left; echo left > ../home/.left";
+    assert_eq!(world.run(|plan| room.put_into(plan), test).code, Some(0));
+    let seed = room.seal(&request(KEY)).unwrap();
+    assert_eq!(seed.seal().setup_lost, ["tree/dev.db"]);
+    let script = "cat vendor/x ../home/.tool/x; ls -A vendor ../home";
+    let (ran, _) = world.warm(&seed, LayerKind::Overlay, &world.base, script);
+    assert_eq!(ran.out, "1\n1\n../home:\n.tool\n\nvendor:\nx\n");
+}
+
 pub fn full_disk() {
     // So many that their record is larger than what is freed before it is written.
     let many: Vec<String> = (0..2000).map(|number| format!("many/{number}")).collect();
