@@ -29,9 +29,11 @@ impl Agent {
                 lacks: "`--json-schema`",
                 update: "npm install -g @anthropic-ai/claude-code",
             }),
+            // Tried with our whole command line: 0.131.0 does not know the option after `resume`,
+            // 0.132.0 takes all of it.
             Agent::Codex { .. } => Some(OldestVersion {
-                number: (0, 44, 0),
-                lacks: "the events of `codex exec --json`",
+                number: (0, 132, 0),
+                lacks: "`--output-schema` of `codex exec resume`",
                 update: "npm install -g @openai/codex",
             }),
             Agent::Acp { .. } | Agent::Command { .. } | Agent::OpenAi(_) | Agent::Script { .. } => {
@@ -217,7 +219,8 @@ mod tests {
             (claude(), "1.0.128 (Claude Code)", true),
             (claude(), "a build of mine", false),
             (codex(), "codex-cli 0.166.0", false),
-            (codex(), "codex-cli 0.44.0-alpha.1", false),
+            (codex(), "codex-cli 0.132.0-alpha.1", false),
+            (codex(), "codex-cli 0.131.0", true),
             (codex(), "codex-cli 0.9.2", true),
         ] {
             let told = agent.too_old(line);

@@ -36,6 +36,7 @@ pub use agent_settings::{
 pub use choice::{AgentChoice, AgentPresence};
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::{MoneyCheck, Price, UsageReport};
+pub use secret::SecretSettings;
 pub use template::template;
 pub use text::{duration, path_fault};
 
@@ -74,6 +75,8 @@ pub struct Config {
     pub phases: Phases,
     pub notify: Notify,
     pub logging: Logging,
+    #[serde(default, skip_serializing_if = "SecretSettings::is_default")]
+    pub secrets: SecretSettings,
     /// The price of a million tokens by model, for agents that report tokens and no money.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,

@@ -7,6 +7,7 @@ pub mod finding;
 pub mod path;
 mod repository;
 pub mod secret;
+pub mod secret_value;
 mod test_code;
 mod todo;
 

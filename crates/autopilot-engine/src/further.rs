@@ -80,7 +80,7 @@ pub fn go_on(
     let hub = hub.map_err(WorkspaceError::from)?;
     let workshop = Workshop::new(repo, hub, &config.worktrees);
     // The slot is reused, so work that an interrupted run left in it is saved first.
-    workshop.rescue_all().map_err(WorkspaceError::from)?;
+    workshop.rescue_all(&workshop.repo.base_tip).map_err(WorkspaceError::from)?;
     let ground = JobGround::new(place.clone(), config, workshop, machine, None, &mut |_| {})?;
     let ended = EngineHost::new()?
         .block_on(async { turn(place, ground, journal, epoch, state, wish, &mut see).await });

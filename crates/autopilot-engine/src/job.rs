@@ -67,6 +67,7 @@ use crate::signal::Teller;
 use crate::store::{self, StoreError, Texts, text};
 use autopilot_core::config::{AgentConfig, Config, Role};
 use autopilot_core::event::{Facts, MachineFault, Outcome};
+use autopilot_core::id::Time;
 use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{Run, State, Task};
 use autopilot_core::step::Step;
@@ -174,8 +175,10 @@ pub struct Job {
     pub ears: Ears,
     /// Workers that are or could be busy, this one included.
     pub workers: u32,
-    /// When the attempt started: the step's time limit covers everything it does.
+    /// When the attempt started in this process: the step's time limit covers everything it does.
     pub began: Instant,
+    /// When the attempt started by the journal, also before a restart.
+    pub since: Time,
     /// The time limit that a workflow set for this step.
     pub time_limit: Arc<std::sync::OnceLock<std::time::Duration>>,
 }
@@ -214,8 +217,10 @@ impl Job {
         let role = want.step.role().unwrap_or(Role::Builder);
         let parent = task.parent.map(|parent| state.task(parent).name().to_owned());
         let baseline = state.root().and_then(|root| root.last(Step::Preflight));
+        let since = state.live.get(&want.id).map_or(state.run.moved_at, |live| live.since);
         Job {
             want,
+            since,
             run: state.run.clone(),
             agent: context.config.agent_by(role, task.by(want.step)),
             task,

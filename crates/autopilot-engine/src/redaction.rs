@@ -6,6 +6,8 @@ use crate::leak;
 use crate::place::StatePaths;
 use crate::run_process::{RunProcessError, pinned};
 use autopilot_core::config::Config;
+use autopilot_core::guard::secret::{PASSWORD_IN, is_ignored};
+use autopilot_core::guard::secret_value::is_compared;
 use autopilot_core::key_shape::any_key;
 use autopilot_core::state::State;
 use autopilot_host::file;
@@ -70,6 +72,7 @@ impl KnownSecrets {
             let bytes = file::read_capped(user.join(name).as_std_path(), COPIED_BYTES_MAX);
             known.add_of_settings(name, &String::from_utf8_lossy(&bytes.unwrap_or_default()));
         }
+        known.0.retain(|secret| !is_ignored(&secret.name, &config.secrets.ignore));
         known
     }
 
@@ -95,7 +98,8 @@ impl KnownSecrets {
     /// The search for the values that must not leave the machine.
     pub fn finder(&self) -> Result<SecretFinder, RunProcessError> {
         let failed = |source| RedactError::Secrets { count: self.0.len(), source };
-        Ok(SecretFinder::new(&self.0).map_err(failed)?)
+        let compared = self.0.iter().filter(|secret| is_compared(&secret.name, &secret.value));
+        Ok(SecretFinder::new(compared).map_err(failed)?)
     }
 
     /// The border of the hub for work that began with a commit of this repository.
@@ -108,7 +112,7 @@ impl KnownSecrets {
     }
 
     fn add_of_url(&mut self, name: &str, value: &str) {
-        let name = format!("the password in {name}");
+        let name = format!("{PASSWORD_IN}{name}");
         redact::secrets_of_url(value).iter().for_each(|secret| self.add(&name, secret));
     }
 
@@ -274,6 +278,17 @@ mod tests {
                       API_TOKEN: abcdef } }\n";
         let found = known(config, &[]);
         assert_eq!(found, pairs(&[("API_TOKEN", "abcdef"), ("DEPLOY", "zq7-Rv2x-canary")]));
+    }
+
+    #[test]
+    fn what_a_person_says_is_no_secret_is_none() {
+        let variables = [
+            ("BUILD_KEY", "0a1b2c3d4e5f60718293"),
+            ("DATABASE_URL", "postgres://app:pg-pass-77@db/app"),
+            ("GITHUB_TOKEN", "t0k3nOfTheForge"),
+        ];
+        let found = known("secrets: { ignore: [BUILD_KEY, DATABASE_URL] }\n", &variables);
+        assert_eq!(found, pairs(&[("GITHUB_TOKEN", "t0k3nOfTheForge")]));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod ground;
 mod hub;
 mod known_run;
 mod model_change;
+mod needed_work;
 pub(crate) mod room;
 
 use branch::RunBranch;

@@ -267,7 +267,10 @@ impl Shell {
         };
         if let Err(error) = self.check_done(was_done) {
             let text = chain(&error);
-            self.feed.notice(&format!("the run is not called done, and rests: {text}"));
+            self.feed.notice(&format!(
+                "the run is not called done, and rests: {text}; when that is mended, `autopilot \
+                 resume` completes it"
+            ));
             self.end_recording(RecordingEnd::NotChecked(error));
             return Ok(Ok(None));
         }

@@ -54,6 +54,11 @@ pub enum WorkspaceError {
          and your repository does not have them either"
     )]
     HubDamaged { path: Utf8PathBuf, lost: usize },
+    #[error(
+        "Autopilot's own repository `{path}` has lost work that the run needs, and your repository \
+         does not have it either: {}", lost.join(", ")
+    )]
+    WorkLost { path: Utf8PathBuf, lost: Vec<String> },
     #[error(transparent)]
     Lost(#[from] LostState),
     #[error(transparent)]
@@ -94,6 +99,7 @@ impl WorkspaceError {
             | WorkspaceError::Config { .. }
             | WorkspaceError::Repository(_)
             | WorkspaceError::HubDamaged { .. }
+            | WorkspaceError::WorkLost { .. }
             | WorkspaceError::Lost(_)
             | WorkspaceError::Linked { .. }
             | WorkspaceError::NoRun(_) => None,

@@ -13,36 +13,14 @@ use crate::redact::form::{SecretForm, byte_forms_of, forms_of};
 /// The most hits that are listed of one text.
 pub const HITS_MAX: usize = 20;
 
-/// The shortest value that is looked for; shorter ones are in honest text by chance.
-pub const SOUGHT_BYTES_MIN: usize = 8;
-
-/// The shortest value without letters and digits side by side that is looked for.
-const WORDS_BYTES_MIN: usize = 16;
-
-/// The same for a value of small letters only.
-const ONE_WORD_BYTES_MIN: usize = 20;
-
 /// The fewest letters and digits of a value that is looked for in pieces.
 const PIECES_BYTES_MIN: usize = 12;
 
 /// The same for a value that is all letters or all digits.
 const PLAIN_PIECES_BYTES_MIN: usize = 20;
 
-/// The fewest different characters of a value that is looked for.
-const DISTINCT_MIN: usize = 5;
-
 /// How much text is searched at once.
 const CHUNK_BYTES: usize = 64 * 1024;
-
-/// Words that a placeholder is made of, the longer ones first.
-const PLACEHOLDERS: [&str; 22] = [
-    "password", "passwd", "pass", "changeme", "change", "testing", "test", "admin", "secret",
-    "example", "local", "demo", "dummy", "sample", "postgres", "mysql", "root", "user", "guest",
-    "default", "token", "key",
-];
-
-/// The most letters besides such words in a placeholder.
-const PLACEHOLDER_LETTERS_MAX: usize = 2;
 
 /// A secret and where it comes from.
 #[derive(Clone, PartialEq, Eq)]
@@ -103,14 +81,13 @@ impl FormSearch {
 }
 
 impl SecretFinder {
-    /// Prepares the search. Values that honest text is likely to hold are left out; see
-    /// [`is_sought`].
+    /// Prepares the search. Whoever makes it leaves out values that honest text is likely to hold.
     pub fn new<'a>(
         secrets: impl IntoIterator<Item = &'a NamedSecret>,
     ) -> Result<SecretFinder, aho_corasick::BuildError> {
         let mut names = Vec::new();
         let (mut whole, mut pieces) = (BTreeMap::new(), BTreeMap::new());
-        for secret in secrets.into_iter().filter(|secret| is_sought(&secret.value)) {
+        for secret in secrets {
             let number = names.len();
             names.push(secret.name.clone());
             let bytes = secret.value.as_bytes();
@@ -239,30 +216,6 @@ impl SecretSearch<'_> {
             self.hits.pop_last();
         }
     }
-}
-
-/// Returns whether a value is looked for in what leaves the machine. A word, a number, a path, a
-/// placeholder and anything short is in honest text too: a hit would mean nothing.
-pub fn is_sought(value: &str) -> bool {
-    let value = value.trim();
-    let has = |class: fn(&u8) -> bool| value.as_bytes().iter().any(class);
-    let distinct: BTreeSet<u8> = value.bytes().collect();
-    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
-    let is_one_word = || value.bytes().all(|byte| byte.is_ascii_lowercase());
-    value.len() >= SOUGHT_BYTES_MIN
-        && distinct.len() >= DISTINCT_MIN
-        && !value.starts_with(['/', '~', '.'])
-        && !is_placeholder(value)
-        && (is_mixed
-            || value.len() >= if is_one_word() { ONE_WORD_BYTES_MIN } else { WORDS_BYTES_MIN })
-}
-
-/// Returns whether a short value is words that everybody uses, with a number: `test1234`.
-fn is_placeholder(value: &str) -> bool {
-    let mut rest = value.to_ascii_lowercase();
-    PLACEHOLDERS.iter().for_each(|word| rest = rest.replace(word, " "));
-    let letters = rest.bytes().filter(u8::is_ascii_alphabetic).count();
-    value.len() < WORDS_BYTES_MIN && rest.contains(' ') && letters <= PLACEHOLDER_LETTERS_MAX
 }
 
 fn is_line_end(byte: &u8) -> bool {

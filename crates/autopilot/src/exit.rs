@@ -210,6 +210,10 @@ impl From<WorkspaceError> for CommandFailure {
                 let remedy = lost.remedy();
                 CommandFailure::failed(error).hint(remedy)
             }
+            WorkspaceError::WorkLost { .. } => CommandFailure::failed(error).hint(
+                "put it back from a backup, or see with `autopilot recover` what is left and start \
+                 anew with `autopilot run --fresh`",
+            ),
             WorkspaceError::HubDamaged { .. } => CommandFailure::failed(error).hint(
                 "put it back from a backup; or see with `autopilot recover` what is left, move it away, \
                  and start anew with `autopilot run --fresh`",

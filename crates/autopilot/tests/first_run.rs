@@ -134,7 +134,7 @@ fn doctor_tells_who_is_logged_in_and_what_is_too_old() {
     );
     let found = checks(&stage, 78);
     check(&found, "builder", "warning", &["2.1.325", "not logged in", "claude, then /login"]);
-    check(&found, "reviewer", "missing", &["version 0.9.0 is too old", "install 0.44.0 or newer"]);
+    check(&found, "reviewer", "missing", &["version 0.9.0 is too old", "install 0.132.0 or newer"]);
     at_home(&stage, ".claude/.credentials.json", CLAUDE_LOGIN);
     install(&stage, "codex", "codex-cli 0.166.0");
     stage.set("CODEX_API_KEY", "k");

@@ -243,6 +243,41 @@ fn honest_work_with_settings_words_and_values_of_the_base_is_merged_at_once() {
 }
 
 #[test]
+fn names_addresses_and_placeholders_under_secret_names_block_no_honest_work() {
+    let mut stage = stage("");
+    let honest = [
+        ("KMS_KEY", "alias/aws/s3"),
+        ("API_KEY", "http://localhost:3000"),
+        ("SECRET_NAME", "my-app/prod"),
+        ("FEATURE_TOKEN", "changeme"),
+        ("TLS_KEY", "/etc/ssl/private/server-2026.pem"),
+    ];
+    honest.iter().for_each(|(name, value)| stage.set(name, value));
+    let written: Vec<&str> = honest.iter().map(|(_, value)| *value).collect();
+    let writes = format!("echo done >> app.txt; echo '{}' > a.txt", written.join("\n"));
+    stage.agents(&[&does("build", &writes), APPROVES]);
+    let ended = stage.run_task().expect(0);
+    assert_eq!(stage.first_task()["iteration"], 1, "{}", ended.said());
+}
+
+#[test]
+fn a_value_that_is_no_secret_is_named_with_the_way_past_it_and_the_run_goes_on() {
+    let mut stage = stage("loop: { max_iterations: 1 }\n");
+    let digest = "0a1b2c3d4e5f60718293a4b5c6d7e8f9";
+    stage.set("CACHE_KEY", digest);
+    let writes = format!("grep -q done app.txt || echo done >> app.txt; echo {digest} > cache.txt");
+    stage.agents(&[&does("build", &writes), &does("fix", &writes), APPROVES]);
+    let way = "a person can set `secrets.ignore: [CACHE_KEY]` and retry";
+    refuses(&stage, &["cache.txt:1: this line holds the value of the known secret", way]);
+    let config = stage.read(".autopilot/config.yml");
+    stage.write(".autopilot/config.yml", &format!("{config}secrets: {{ ignore: [CACHE_KEY] }}\n"));
+    let ended = stage.run(&["retry", "say-done"]).expect(0);
+    ended.says(&["secrets.ignore is [CACHE_KEY] from here on", "DONE"]);
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    assert_eq!(stage.git(&["show", &format!("{branch}:cache.txt")]), digest);
+}
+
+#[test]
 fn what_looks_like_a_key_is_hidden_told_and_merged() {
     // Put together here, so that no scanner takes this file for a leak.
     let token = format!("gh{}_{}", "p", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");

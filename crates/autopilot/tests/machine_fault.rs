@@ -408,20 +408,3 @@ fn an_agent_whose_program_is_gone_for_a_moment_is_waited_for() {
 fn an_agent_whose_interpreter_is_gone_for_a_moment_is_waited_for() {
     waits_for_its_program("mv shell shell.away");
 }
-
-#[test]
-fn a_repository_of_ours_that_is_gone_is_filled_from_the_users_or_its_loss_is_named() {
-    let (stage, hub) = stopped_between_two_tasks();
-    fs::remove_dir_all(&hub).unwrap();
-    let ended = stage.run(&["resume"]);
-    assert!(!ended.said().contains("fatal:"), "{}", ended.said());
-    if ended.code == 0 {
-        for name in ["one.txt", "two.txt"] {
-            let branches =
-                stage.git(&["branch", "--list", "autopilot/run-*", "--format=%(refname)"]);
-            assert_eq!(stage.git(&["show", &format!("{branches}:{name}")]), "made");
-        }
-    } else {
-        ended.says(&["hub.git` has lost objects", "autopilot recover"]);
-    }
-}

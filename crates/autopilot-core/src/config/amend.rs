@@ -1,6 +1,6 @@
 //! The settings that a resumed run takes from a configuration that was changed meanwhile: the model
-//! of its agents, its address, its key and its price. The agents themselves, their permissions and
-//! the commands stay as the run began.
+//! of its agents, its address, its key and its price, and the variables that are no secrets. The agents
+//! themselves, their permissions and the commands stay as the run began.
 
 use super::{AgentConfig, Config, Role};
 
@@ -19,6 +19,12 @@ impl Config {
         }
         if !changes.is_empty() {
             config.prices = other.prices.clone();
+        }
+        // A run that a wrong guess has blocked must not have to begin again.
+        if config.secrets != other.secrets {
+            let names = other.secrets.ignore.join(", ");
+            changes.push(format!("secrets.ignore is [{names}]"));
+            config.secrets = other.secrets.clone();
         }
         (config, changes)
     }
@@ -62,6 +68,13 @@ mod tests {
     fn config(agents: &str) -> Config {
         let base = "repo: { base_branch: main }\ncommands: { tests: t }\n";
         Config::parse(&format!("{base}{agents}")).unwrap().0
+    }
+
+    #[test]
+    fn the_variables_that_are_no_secrets_are_taken() {
+        let (began, now) = (config(""), config("secrets: { ignore: [KMS_KEY, B] }\n"));
+        let (amended, changes) = began.with_models_of(&now);
+        assert_eq!((amended, changes), (now, vec!["secrets.ignore is [KMS_KEY, B]".to_owned()]));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::{
     Board, Budget, CONFIG_BYTES_MAX, Commands, Config, Gates, GenerateCases, GitConfig,
     GithubConfig, HumanGate, Integration, KeepWorktrees, Logging, Notify, Orchestrator, Phases,
     PlanConfig, Price, ProofGate, Repo, Role, Rounds, Safety, SandboxConfig, SandboxMode,
-    SandboxNetwork, UatConfig, Worktrees, secret, text, yaml,
+    SandboxNetwork, SecretSettings, UatConfig, Worktrees, secret, text, yaml,
 };
 pub(super) use agent::{able, of_kind};
 use section::{ConfigFindings, ConfigSection};
@@ -116,6 +116,8 @@ fn config(mut top: ConfigSection<'_>) -> Config {
             command: s.command("command"),
         }),
         logging: top.inner("logging", logging),
+        secrets: top
+            .inner("secrets", |s| SecretSettings { ignore: s.words("ignore").unwrap_or_default() }),
         prices: top.named("prices", price).unwrap_or_default(),
     };
     top.finish();

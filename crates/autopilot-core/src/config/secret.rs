@@ -1,12 +1,27 @@
-//! Warns of secrets that were written into the file; they belong in the environment.
+//! The settings about secrets, and warnings of secrets that were written into the file; they belong in
+//! the environment.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
 use super::fault::Warning;
 use super::yaml::{Value, YamlNode};
 use crate::key_shape::any_key;
+
+/// What a person says about the secrets that are found in the environment and in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretSettings {
+    /// The names of variables whose values are no secrets, whatever the names say.
+    pub ignore: Vec<String>,
+}
+
+impl SecretSettings {
+    pub(super) fn is_default(&self) -> bool {
+        *self == SecretSettings::default()
+    }
+}
 
 /// Looks at every value of the file, whether its key is known or not.
 pub(super) fn warnings(root: &YamlNode) -> Vec<Warning> {

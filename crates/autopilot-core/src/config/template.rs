@@ -221,6 +221,9 @@ const TAIL: &str = r#"
 #   tail_lines_max: 200          # last lines of an output shown to agents
 #   record: true                 # keep what `autopilot replay` needs
 
+# secrets:
+#   ignore: []                   # variables whose values are no secrets, as in [KMS_KEY]
+
 # prices: {}                     # dollars for a million tokens: { "gpt-x": { input: 1.25, output: 10, cached: 0.13 } }
 
 # database: sqlite               # postgres is not available yet

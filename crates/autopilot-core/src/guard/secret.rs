@@ -30,7 +30,7 @@ pub enum LeakForm {
     Base64,
     Hex,
     UrlEncoded,
-    /// In pieces, with line ends, quotes or operators between them.
+    /// In pieces, with line ends, quotes or operators between them, or with escapes.
     Split,
 }
 
@@ -41,7 +41,7 @@ impl LeakForm {
             LeakForm::Base64 => ", in base64",
             LeakForm::Hex => ", in hexadecimal",
             LeakForm::UrlEncoded => ", URL-encoded",
-            LeakForm::Split => ", in pieces",
+            LeakForm::Split => ", in pieces or with escapes",
         }
     }
 }
@@ -67,6 +67,11 @@ pub enum LeakPlace {
 impl SecretLeak {
     fn finding(&self) -> Finding {
         let what = format!("the value of the known secret `{}`{}", self.secret, self.form.words());
+        // Only the message is shown everywhere, so the way past a wrong guess is in it.
+        let way = setting_of(&self.secret).map(|name| {
+            format!(" (if it is no secret, a person can set `secrets.ignore: [{name}]` and retry)")
+        });
+        let what = format!("{what}{}", way.unwrap_or_default());
         let new = |message: String, fix: &str| {
             Finding::new(FindingSource::Secret, Severity::Blocker, message, fix)
         };
@@ -94,6 +99,22 @@ impl SecretLeak {
             LeakPlace::Text { what: text } => new(format!("{text} holds {what}"), "reword it"),
         }
     }
+}
+
+/// The beginning of the name of a password in an address.
+pub const PASSWORD_IN: &str = "the password in ";
+
+/// The name under which a person lists a secret in `secrets.ignore`: that of its variable, or of its
+/// key in the configuration. None for a login or a remote, which have none.
+pub fn setting_of(secret: &str) -> Option<&str> {
+    let place = secret.strip_prefix(PASSWORD_IN).unwrap_or(secret);
+    let name = place.split_once(" in ").map_or(place, |(name, _)| name);
+    (!name.contains(' ')).then_some(name)
+}
+
+/// Whether a person has said that this is no secret.
+pub fn is_ignored(secret: &str, ignore: &[String]) -> bool {
+    setting_of(secret).is_some_and(|name| ignore.iter().any(|ignored| ignored == name))
 }
 
 /// The findings about known secrets, which block, and about texts that look like keys, which do not.
@@ -168,8 +189,28 @@ mod tests {
         let place = LeakPlace::File { path: "src/a.rs".into(), line: 7 };
         let change = Change { leaks: vec![leak(place)], ..adds("x") };
         let found = check(&change, &rules());
-        insta::assert_snapshot!(crate::guard::report(&found), @"blocker: src/a.rs:7: this line holds the value of the known secret `SERVICE_API_KEY`, in base64; remove it, and read it from the environment when the program runs");
+        insta::assert_snapshot!(crate::guard::report(&found), @"blocker: src/a.rs:7: this line holds the value of the known secret `SERVICE_API_KEY`, in base64 (if it is no secret, a person can set `secrets.ignore: [SERVICE_API_KEY]` and retry); remove it, and read it from the environment when the program runs");
         assert!(doubts(&found).is_empty(), "what blocks is a reason, not a doubt");
+    }
+
+    #[test]
+    fn a_secret_is_ignored_by_the_name_of_its_variable_and_nothing_else_is() {
+        let ignore = ["KMS_KEY".to_owned(), "DATABASE_URL".to_owned()];
+        for (secret, ignored) in [
+            ("KMS_KEY", true),
+            ("KMS_KEY in .env", true),
+            ("the password in DATABASE_URL", true),
+            ("the password in DATABASE_URL in .env", true),
+            ("KMS_KEY_2", false),
+            ("MY_KMS_KEY", false),
+            ("a remote of git", false),
+            ("the login in /home/me/KMS_KEY", false),
+        ] {
+            assert_eq!(is_ignored(secret, &ignore), ignored, "{secret}");
+        }
+        assert_eq!(setting_of("a remote of git"), None);
+        assert_eq!(setting_of("the login in /home/me/.codex/auth.json"), None);
+        assert_eq!(setting_of("notify.webhook"), Some("notify.webhook"));
     }
 
     #[test]

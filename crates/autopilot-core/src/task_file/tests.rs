@@ -333,7 +333,7 @@ fn paths_may_be_quoted_in_the_usual_ways() {
     let text = format!(
         "# Task: t\nGoal:\n- g\nAcceptance Criteria:\n- a\nAllowed Paths:\n{quoted}Deny Paths:\n- 'x/**'\n"
     );
-    let (spec, _) = read(&text).unwrap();
+    let spec = parsed(&text).spec;
     let wanted = ["src/*", "src/**", "docs/*.md", "a b/*", "web", "don't/x", "\"a\" b"];
     assert_eq!(spec.allowed_paths, wanted);
     assert_eq!(spec.deny_paths, ["x/**"]);

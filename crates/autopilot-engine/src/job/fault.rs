@@ -126,6 +126,7 @@ pub fn at_start(error: &WorkspaceError) -> Option<MachineFault> {
         | WorkspaceError::Config { .. }
         | WorkspaceError::Repository(_)
         | WorkspaceError::HubDamaged { .. }
+        | WorkspaceError::WorkLost { .. }
         | WorkspaceError::Lost(_)
         | WorkspaceError::Linked { .. }
         | WorkspaceError::NoRun(_) => None,

@@ -4,7 +4,7 @@
 use super::conflict;
 use super::own_work::blocking;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
-use super::workshop::{Workshop, seconds_now};
+use super::workshop::Workshop;
 use super::{Context, Done, Job, JobError, user_command};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
@@ -83,6 +83,7 @@ impl Job {
             task: self.task.name().to_owned(),
             attempt: self.want.id.to_string(),
             tree: Oid::parse(tree)?,
+            at: self.since.0 / 1000,
         };
         // The message leaves with the commit.
         let message = self.clean(&message(&spec.title, &spec.goal));
@@ -145,7 +146,7 @@ impl MergeWork<'_> {
                 tree: &of.tree,
                 message,
                 identity: &repo.identity,
-                now: seconds_now(),
+                now: of.at,
             },
         )?;
         Ok(EarlierMerge::Waits(committed.commit))

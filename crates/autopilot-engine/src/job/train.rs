@@ -7,7 +7,7 @@
 
 use super::evidence::evidence_of;
 use super::own_work::{blocking, saving};
-use super::workshop::{Workshop, seconds_now};
+use super::workshop::Workshop;
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::NewFailures;
@@ -40,6 +40,9 @@ pub struct MergeTask {
     pub attempt: String,
     pub base: Oid,
     pub tree: Oid,
+    /// The time of the commits, in seconds since 1970: that of the attempt. What the same attempt
+    /// makes again after a crash is then the same commit.
+    pub at: i64,
 }
 
 impl MergeTask {
@@ -51,7 +54,7 @@ impl MergeTask {
             start: &self.start,
             has_begun: self.has_begun,
             identity: &repo.identity,
-            now: seconds_now(),
+            now: self.at,
         }
     }
 
@@ -354,6 +357,7 @@ fn stack(
         let onto = cars.last().map_or(&from.commit, |car| &car.commit);
         let message = format!("Merge task {}", of.task);
         let wagon = Wagon { attempt: of.attempt(), commit, message: &message };
+        let track = Track { now: of.at, ..*track };
         match track.couple(hub, onto, &wagon)? {
             Coupled::On(car) => {
                 if *onto == of.base && car.tree != of.tree {

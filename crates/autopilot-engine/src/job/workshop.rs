@@ -73,9 +73,11 @@ impl Workshop {
     }
 
     /// Saves the work that attempts of a dead process left in their slots, and returns the refs
-    /// and directories that hold it.
-    pub fn rescue_all(&self) -> Result<Vec<String>, GitError> {
+    /// and directories that hold it. Where the hub has lost what a slot was filled with, the work is
+    /// what differs from `base`.
+    pub fn rescue_all(&self, base: &Oid) -> Result<Vec<String>, GitError> {
         let mut saved = Vec::new();
+        self.slots.renew_lost_notes(base)?;
         for slot in self.slots.existing()? {
             saved.extend(rescuing(|| slot.rescue(seconds_now()))?);
         }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing that an agent wrote is deleted before a salvage ref holds it.
 
+mod note;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -17,10 +19,10 @@ use super::hub::Hub;
 use super::identity::CommitIdentity;
 use super::object::Oid;
 use super::repo::UserRepo;
-use super::state::write_atomic;
 use super::sweep::{Tracked, remove_tree, sweep};
 use crate::dir::open_up;
 use crate::fail;
+pub(crate) use note::SlotNote;
 
 /// Build output worth keeping, and the lock files that say from what it was built.
 const KEPT: [(&str, &[&str]); 3] = [
@@ -105,16 +107,6 @@ pub struct Slot {
     pub(crate) dir: PathBuf,
     /// The directory for the controller's index and notes, where an agent can't write.
     pub(crate) own: PathBuf,
-}
-
-/// The controller's record about a slot.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct SlotNote {
-    pub task: String,
-    pub attempt: String,
-    pub base: Oid,
-    /// The last tree of this slot that a commit or a salvage ref holds.
-    pub safe_tree: Oid,
 }
 
 impl Slots {
@@ -287,19 +279,6 @@ impl Slot {
 
     pub(crate) fn index(&self) -> PathBuf {
         self.own.join("index")
-    }
-
-    pub(crate) fn note(&self) -> Option<SlotNote> {
-        serde_json::from_slice(&fs::read(self.own.join("note.json")).ok()?).ok()
-    }
-
-    pub(crate) fn write_note(&self, note: &SlotNote) -> Result<(), GitError> {
-        let path = self.own.join("note.json");
-        let text = serde_json::to_vec(note).map_err(|error| GitError::Unreadable {
-            what: "note".into(),
-            text: error.to_string(),
-        })?;
-        write_atomic(&path, &text)
     }
 
     pub(crate) fn make_dirs(&self) -> Result<(), GitError> {

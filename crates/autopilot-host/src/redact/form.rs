@@ -58,12 +58,36 @@ pub(crate) fn forms_of(secret: &[u8]) -> Vec<(SecretForm, Vec<u8>)> {
     forms
 }
 
-/// Returns further forms that only count after everything but letters and digits is left out: bytes
-/// written as `\x41` or `0x41`.
+/// What is left of the beginning of an escaped byte after everything but letters and digits is left
+/// out: of `\x41` and `&#x41;`, `0x41`, `\u0041`, `\u{41}`, `\U00000041` and `&#x0041;`.
+const ESCAPES: [&str; 6] = ["x", "0x", "u00", "u", "U000000", "x00"];
+
+/// Returns further forms that only count after everything but letters and digits is left out: all
+/// bytes escaped, by their hexadecimal or decimal numbers as in `&#65;`, or only those that are
+/// neither letters nor digits.
 pub(crate) fn byte_forms_of(secret: &[u8]) -> Vec<Vec<u8>> {
     let secret = secret.trim_ascii();
-    let both = |before| [hex(secret, before, UPPER), hex(secret, before, LOWER)];
-    [both("x"), both("0x")].concat()
+    let mut forms = Vec::new();
+    for before in ESCAPES {
+        for digits in [UPPER, LOWER] {
+            let escape = |byte: u8| hex(&[byte], before, digits);
+            forms.push(secret.iter().flat_map(|byte| escape(*byte)).collect());
+            forms.push(escaped_marks(secret, escape));
+        }
+    }
+    let decimal = |byte: u8| byte.to_string().into_bytes();
+    forms.push(secret.iter().flat_map(|byte| decimal(*byte)).collect());
+    forms.push(escaped_marks(secret, decimal));
+    forms
+}
+
+/// Returns the text with its letters and digits as they are.
+fn escaped_marks(secret: &[u8], escape: impl Fn(u8) -> Vec<u8>) -> Vec<u8> {
+    let part = |byte: &u8| match byte.is_ascii_alphanumeric() {
+        true => vec![*byte],
+        false => escape(*byte),
+    };
+    secret.iter().flat_map(part).collect()
 }
 
 fn hex(secret: &[u8], before: &str, digits: &[u8; 16]) -> Vec<u8> {

@@ -170,11 +170,14 @@ pub fn network() {
          socket.create_connection(own.getsockname()); print('own')\n\
          try:\n socket.create_connection(('127.0.0.1', {port}))\n print('outside')\n\
          except OSError: print('refused')\n\
+         try:\n socket.create_server(('127.0.0.1', {port}))\n print('free')\n\
+         except OSError: print('taken')\n\
          print(sorted(name for _, name in socket.if_nameindex()) == ['lo'])\n"
     );
-    for (network, expected) in
-        [(JailNetwork::Off, "own\nrefused\nTrue\n"), (JailNetwork::Open, "own\noutside\n")]
-    {
+    for (network, expected) in [
+        (JailNetwork::Off, "own\nrefused\nfree\nTrue\n"),
+        (JailNetwork::Open, "own\noutside\ntaken\n"),
+    ] {
         let mut launch = launch("python3", &["-c", &script]);
         with(&mut launch, |plan| plan.network = network);
         assert!(said(launch).starts_with(expected), "{network:?}");

@@ -51,11 +51,11 @@ pub fn reopen(
         Err(WorkspaceError::NoConfig { .. }) => keeps_its_own(place, "does not exist"),
         Err(error) => keeps_its_own(place, &format!("can't be used ({})", chain(&error))),
     }
-    let repo = workspace::examine(&global.repo, &config).map_err(|error| match error {
-        WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) => {
-            without_base(place, &wanted, any)
+    let repo = workspace::examine(&global.repo, &config).map_err(|error| {
+        if let WorkspaceError::Repository(RepoRefusal::NoBaseBranch { wanted, .. }) = &error {
+            return without_base(place, wanted, any);
         }
-        other => other.into(),
+        error.into()
     })?;
     adopt(repo, config)
 }
@@ -229,8 +229,7 @@ pub fn until_rest<'a>(
     let ended = host.start(run, wait).join();
     watching.drain();
     tty::obey_signals(true);
-    let state = ended.map_err(|error| CommandFailure::from(error).of_existing_run())?;
-    Ok(WorkedRun { global, place, repo, config, state })
+    Ok(WorkedRun { global, place, repo, config, state: ended? })
 }
 
 /// A run after this process has worked on it.

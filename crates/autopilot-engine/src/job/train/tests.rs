@@ -13,6 +13,7 @@ fn request(task: &str) -> MergeRequest {
         attempt: "1.0".into(),
         base: oid.clone(),
         tree: oid.clone(),
+        at: 0,
     };
     MergeRequest {
         of,

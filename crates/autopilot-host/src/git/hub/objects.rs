@@ -60,6 +60,14 @@ impl Hub {
         Ok(mend)
     }
 
+    /// Returns those of these objects that the hub lacks.
+    pub fn lacking(&self, objects: &[Oid]) -> Result<BTreeSet<Oid>, GitError> {
+        let here = existing(self.git("look for objects"), objects)?;
+        let mut lacking: BTreeSet<Oid> = objects.iter().cloned().collect();
+        lacking.retain(|oid| !here.contains(oid));
+        Ok(lacking)
+    }
+
     /// Lists the objects that the hub lacks, of those that refs need and of these.
     fn missing_objects(&self, recorded: &[Oid]) -> Result<Vec<Oid>, GitError> {
         let searched = self
