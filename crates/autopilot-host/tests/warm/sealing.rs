@@ -95,9 +95,13 @@ pub fn full_disk() {
     let mut files: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "")).collect();
     files.extend(FILES);
     let world = World::new(&files);
-    // A plain user mounts in a namespace of its own.
+    // In a namespace of this process alone, so that the mount ends with it.
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    if !user.is_root() {
+    let none = None::<&str>;
+    if user.is_root() {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+    } else {
         let flags = nix::sched::CloneFlags::CLONE_NEWUSER | nix::sched::CloneFlags::CLONE_NEWNS;
         nix::sched::unshare(flags).unwrap();
         fs::write("/proc/self/setgroups", "deny").unwrap();
