@@ -15,8 +15,9 @@
 //! The life of a gate, for the caller:
 //!
 //! 1. [`WarmStore::find`] looks for the seed of a key. Without one, [`WarmStore::cold_room`] makes an
-//!    empty room with the commit in it; after the base's own gate has passed there,
-//!    [`ColdRoom::seal`] makes the seed of it, in place.
+//!    empty room with the commit in it. [`ColdRoom::after_setup`] notes what the setup made there;
+//!    after the base's own gate has passed, [`ColdRoom::seal`] makes the seed of the room, in place.
+//!    A seed that has lost something of the setup says so ([`SeedSeal::setup_lost`]).
 //! 2. [`WarmStore::layer`] makes a layer over the seed and [`GateLayer::fill`] writes what differs.
 //! 3. Before each command [`GateLayer::before_command`]; the command runs in a jail that
 //!    [`GateLayer::put_into`] has completed; after it [`GateLayer::differences`].
@@ -55,5 +56,5 @@ pub(crate) use probe::layer_trial;
 pub use probe::{KindProbe, WarmProbe, probe};
 pub use room::{ColdRoom, RoomPaths, SealRequest};
 pub use seed::{SealedSeed, SeedSeal};
-pub use store::WarmStore;
+pub use store::{LAYERS, SEEDS, WarmStore};
 pub use sweep::{WarmSwept, sweep};

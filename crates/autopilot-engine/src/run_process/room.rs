@@ -97,6 +97,8 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
     sweep_half_written(place);
+    // After the processes, since a layer is in use while its jail lives.
+    let _next_time = autopilot_host::warm::sweep(place.state.as_std_path());
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {

@@ -105,10 +105,11 @@ pub fn build(plan: &JailPlan, named: &[PathBuf]) -> Result<Vec<PathBuf>, JailErr
         let _ = mount::change(point, MountReach::One, 0, READ_ONLY);
     }
     for (_, at) in &taken {
+        let at = at.canonicalize().map_err(JailError::at("find", at))?;
         // One at a writable path itself is open already.
-        if write.iter().any(|path| view::is_below(at, path)) {
-            mount::change(at, MountReach::One, 0, READ_ONLY)
-                .map_err(JailError::at("allow writing to", at))?;
+        if write.iter().any(|path| view::is_below(&at, path)) {
+            mount::change(&at, MountReach::One, 0, READ_ONLY)
+                .map_err(JailError::at("allow writing to", &at))?;
         }
     }
     let mut open = reopen(&masks)?;

@@ -77,7 +77,7 @@ pub(super) fn nanoseconds(time: Duration) -> i64 {
 }
 
 /// Calls `look` with everything below `root`, a directory before what is in it. No link is followed.
-fn walk(
+pub(super) fn walk(
     root: &Path,
     look: &mut dyn FnMut(&Path, &Metadata) -> Result<(), WarmError>,
 ) -> Result<(), WarmError> {

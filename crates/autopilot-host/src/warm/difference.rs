@@ -110,7 +110,7 @@ impl TreeWalk<'_> {
         }
         let mut pending = vec![PathBuf::new()];
         while let Some(dir) = pending.pop() {
-            if is_opaque(&tree.join(&dir)) {
+            if is_opaque(&tree.join(&dir)).at("look at", &tree.join(&dir))? {
                 hidden.push(dir.clone());
             }
             for (path, met) in entries(tree, &dir)? {
@@ -157,9 +157,11 @@ fn is_whiteout(met: &fs::Metadata) -> bool {
 }
 
 /// Returns whether a directory of an upper layer hides everything that the lower one has there.
-pub(super) fn is_opaque(dir: &Path) -> bool {
+pub(super) fn is_opaque(dir: &Path) -> io::Result<bool> {
     const OPAQUE: &std::ffi::CStr = c"user.overlay.opaque";
-    attribute(dir, OPAQUE).is_ok_and(|value| value.as_deref() == Some(b"y"))
+    // A command may have taken our permission to look at it.
+    open_up(dir)?;
+    Ok(attribute(dir, OPAQUE)?.as_deref() == Some(b"y"))
 }
 
 fn attribute(path: &Path, name: &std::ffi::CStr) -> io::Result<Option<Vec<u8>>> {
@@ -172,7 +174,9 @@ fn attribute(path: &Path, name: &std::ffi::CStr) -> io::Result<Option<Vec<u8>>> 
     match usize::try_from(length) {
         Ok(length) => Ok(value.get(..length).map(<[u8]>::to_vec)),
         Err(_) => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ENODATA) => Ok(None),
+            error if matches!(error.raw_os_error(), Some(libc::ENODATA | libc::EOPNOTSUPP)) => {
+                Ok(None)
+            }
             error => Err(error),
         },
     }

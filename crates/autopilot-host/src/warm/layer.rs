@@ -23,7 +23,7 @@ use super::store::WarmStore;
 use super::sweep::{UPPER, clear_room};
 use crate::dir;
 use crate::git::Oid;
-use crate::jail::{JailMount, JailPlan};
+use crate::jail::{self, JailMount, JailPlan};
 
 const WORK: &str = "work";
 const TMP: &str = "tmp";
@@ -136,6 +136,9 @@ impl GateLayer {
     pub fn before_command(&mut self) -> Result<(), WarmError> {
         self.check_directories()?;
         if self.kind == LayerKind::Overlay {
+            // Nothing below a mount that is in use may be changed.
+            let upper = self.dir.join(UPPER);
+            let _nobody_uses_it = jail::lock_upper(&upper).at("prepare", &upper)?;
             // The kernel refuses a volatile layer a second time, unless what it kept is removed.
             let kept = self.dir.join(WORK).join("work");
             dir::remove(&kept).at("remove", &kept)?;
@@ -182,7 +185,7 @@ impl GateLayer {
     }
 
     /// Puts the layer into a jail: it appears at the store's place and may be written there, and its
-    /// temporary files are `/tmp`.
+    /// temporary files are `/tmp`. Only a jail with namespaces can have it.
     pub fn put_into(&self, plan: &mut JailPlan) {
         let place = self.store.place();
         if self.kind != LayerKind::Overlay {
@@ -238,7 +241,8 @@ impl GateLayer {
         let paths = RoomPaths::below(&self.seen());
         for path in paths.all() {
             let is_replaced = match path.symlink_metadata() {
-                Ok(met) => !met.is_dir() || difference::is_opaque(path),
+                Ok(met) if !met.is_dir() => true,
+                Ok(_) => difference::is_opaque(path).at("look at", path)?,
                 Err(_) => self.kind != LayerKind::Overlay,
             };
             if is_replaced {

@@ -154,7 +154,7 @@ impl Trial {
             .all(|name| read(self.lower.join(name)) == "old\n");
         let is_layer = read(self.upper.join("kept")) == "new\n"
             && is_deleted("gone")
-            && super::difference::is_opaque(&self.upper.join("dir"));
+            && super::difference::is_opaque(&self.upper.join("dir")).unwrap_or(false);
         match (is_kept, is_layer) {
             (true, true) => KindProbe::Works,
             (false, _) => refused("the lower directory was changed"),

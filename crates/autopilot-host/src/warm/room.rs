@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::error::{OnPath, WarmError};
 use super::lock::RoomLock;
 use super::mark::TreeMarks;
+use super::scrub::SetupFiles;
 use super::seal;
 use super::seed::SealedSeed;
 use super::store::WarmStore;
@@ -58,6 +59,7 @@ pub struct ColdRoom {
     /// The ignored files of the user's checkout that were copied into the worktree.
     pub(super) copied: Vec<PathBuf>,
     prepared: PreparedSlot,
+    pub(super) setup: SetupFiles,
     /// The lock, until the room is sealed or removed.
     pub(super) lock: Option<RoomLock>,
 }
@@ -91,6 +93,7 @@ impl ColdRoom {
             marks: TreeMarks::default(),
             copied: Vec::new(),
             prepared: PreparedSlot::default(),
+            setup: SetupFiles::default(),
             lock: Some(lock),
         };
         for path in paths.all() {
@@ -118,7 +121,7 @@ impl ColdRoom {
     }
 
     /// Puts the room into a jail: it appears at the store's place and may be written there, and its
-    /// temporary files are `/tmp`.
+    /// temporary files are `/tmp`. Only a jail with namespaces can have it.
     pub fn put_into(&self, plan: &mut JailPlan) {
         bind_into(plan, &self.dir.join(ROOT), self.store.place());
     }
@@ -126,6 +129,13 @@ impl ColdRoom {
     /// Returns the directory in which it is seen outside that programs write.
     pub fn seen(&self) -> PathBuf {
         self.dir.join(ROOT)
+    }
+
+    /// Notes what the setup has made. A cold gate has it too, so it is sealed where no command changes
+    /// it, whoever owns it. It is called when the setup is done, before the first command.
+    pub fn after_setup(&mut self) -> Result<(), WarmError> {
+        self.setup = SetupFiles::of(&self.dir.join(ROOT))?;
+        Ok(())
     }
 
     /// Returns the tracked files that differ from the commit by content, mode or kind, or are gone.

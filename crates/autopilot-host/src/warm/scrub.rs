@@ -1,10 +1,14 @@
-//! What stays in a room that is sealed: tracked files, and what a build tool made for itself. A file
-//! that a test of the base left behind could make a test of a change pass.
+//! What stays in a room that is sealed: tracked files, what the setup made, and what a build tool made
+//! for itself. A file that a test of the base left behind could make a test of a change pass.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::audit;
 use super::error::{OnPath, WarmError};
+use super::layer::WrittenFile;
 use super::mark::TreeMarks;
 use super::room::RoomPaths;
 use crate::dir::{self, open_up};
@@ -108,8 +112,39 @@ const SHARED_CACHES: &[&str] = &[
     "zig",
 ];
 
-/// Removes from a room whatever nobody owns.
-pub(super) fn scrub(root: &Path, marks: &TreeMarks) -> Result<(), WarmError> {
+/// The files that a room had when its setup was done. A gate from nothing has them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct SetupFiles {
+    files: BTreeMap<PathBuf, WrittenFile>,
+}
+
+impl SetupFiles {
+    /// Notes everything below `root` but directories.
+    pub fn of(root: &Path) -> Result<SetupFiles, WarmError> {
+        let mut files = BTreeMap::new();
+        audit::walk(root, &mut |path, met| {
+            if !met.is_dir() {
+                files.insert(path.to_path_buf(), WrittenFile::of(met));
+            }
+            Ok(())
+        })?;
+        Ok(SetupFiles { files })
+    }
+
+    fn has_below(&self, path: &Path) -> bool {
+        let next = self.files.range(path.to_path_buf()..).next();
+        next.is_some_and(|(file, _)| file.starts_with(path))
+    }
+}
+
+/// Removes from a room whatever nobody owns. Returns the files of the setup that are gone or had been
+/// changed: whoever needs them has to run the setup again.
+pub(super) fn scrub(
+    root: &Path,
+    marks: &TreeMarks,
+    setup: &SetupFiles,
+) -> Result<Vec<PathBuf>, WarmError> {
+    let scrub = RoomScrub { marks, setup };
     let paths = RoomPaths::below(root);
     for (name, full) in listed(root)? {
         if !paths.all().contains(&&full) {
@@ -122,80 +157,118 @@ pub(super) fn scrub(root: &Path, marks: &TreeMarks) -> Result<(), WarmError> {
             return Err(source).at("seal", &full);
         }
     }
-    scrub_tree(&paths.tree, marks)?;
-    keep_only(&paths.home, HOME_STORES)?;
-    keep_only(&paths.cache.join(SHARED_CACHE), SHARED_CACHES)?;
-    keep_only(&paths.tmp, &[])
-}
-
-fn scrub_tree(tree: &Path, marks: &TreeMarks) -> Result<(), WarmError> {
-    let mut pending = vec![PathBuf::new()];
-    while let Some(dir) = pending.pop() {
-        for (name, full) in listed(&tree.join(&dir))? {
-            let path = dir.join(&name);
-            let met = full.symlink_metadata().at("look at", &full)?;
-            if marks.file(&path).is_some() {
-                continue;
-            }
-            if met.is_dir() && marks.has_dir(&path) {
-                pending.push(path);
-            } else if !(met.is_dir() && stays(&full, &path, marks)?) {
-                remove(&full)?;
-            }
+    scrub.tree(&paths.tree)?;
+    scrub.keep_only(&paths.home, HOME_STORES)?;
+    scrub.keep_only(&paths.cache.join(SHARED_CACHE), SHARED_CACHES)?;
+    let mut lost = Vec::new();
+    for file in setup.files.keys() {
+        let path = file.strip_prefix(root).unwrap_or(file);
+        let is_needed = path.starts_with("tree") || path.starts_with("home");
+        // A build tool makes again what it removes of its own.
+        let is_owned = |part: &OsStr| BUILD_DIRECTORIES.iter().any(|owned| part == owned.name);
+        if is_needed && !path.iter().any(is_owned) && file.symlink_metadata().is_err() {
+            lost.push(path.to_path_buf());
         }
     }
-    Ok(())
+    for (_, full) in listed(&paths.tmp)? {
+        remove(&full)?;
+    }
+    Ok(lost)
 }
 
-/// Returns whether an untracked directory stays, after removing the parts of it that do not.
-fn stays(full: &Path, path: &Path, marks: &TreeMarks) -> Result<bool, WarmError> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let is_beside =
-        |files: &[&str]| files.iter().any(|file| marks.file(&parent.join(file)).is_some());
-    if name == COMPILED_MODULES {
-        for (file, path) in listed(full)? {
-            if file.extension().is_none_or(|ending| ending != "pyc") {
+struct RoomScrub<'a> {
+    marks: &'a TreeMarks,
+    setup: &'a SetupFiles,
+}
+
+impl RoomScrub<'_> {
+    fn tree(&self, tree: &Path) -> Result<(), WarmError> {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(dir) = pending.pop() {
+            for (name, full) in listed(&tree.join(&dir))? {
+                let path = dir.join(&name);
+                let met = full.symlink_metadata().at("look at", &full)?;
+                if self.marks.file(&path).is_some() {
+                    continue;
+                }
+                if met.is_dir() && self.marks.has_dir(&path) {
+                    pending.push(path);
+                } else if !(met.is_dir() && self.stays(&full, &path)?) {
+                    self.discard(&full)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an untracked directory stays, after removing the parts of it that do not.
+    fn stays(&self, full: &Path, path: &Path) -> Result<bool, WarmError> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let is_beside =
+            |files: &[&str]| files.iter().any(|file| self.marks.file(&parent.join(file)).is_some());
+        if name == COMPILED_MODULES {
+            for (file, path) in listed(full)? {
+                if file.extension().is_none_or(|ending| ending != "pyc") {
+                    self.discard(&path)?;
+                }
+            }
+            return Ok(true);
+        }
+        if name.ends_with(EDITABLE) {
+            return Ok(is_beside(PYTHON));
+        }
+        let Some(owned) = BUILD_DIRECTORIES.iter().find(|owned| owned.name == name) else {
+            return Ok(false);
+        };
+        let is_whole = owned.inside.is_none_or(|file| full.join(file).is_file());
+        if !is_whole || !(owned.beside.is_empty() || is_beside(owned.beside)) {
+            return Ok(false);
+        }
+        for part in owned.without {
+            self.discard(&full.join(part))?;
+        }
+        Ok(true)
+    }
+
+    /// Removes everything below `root` but the kept paths and what is in them.
+    fn keep_only(&self, root: &Path, kept: &[&str]) -> Result<(), WarmError> {
+        if root.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let mut pending = vec![PathBuf::new()];
+        while let Some(dir) = pending.pop() {
+            for (name, full) in listed(&root.join(&dir))? {
+                let path = dir.join(name);
+                let is_dir = full.symlink_metadata().at("look at", &full)?.is_dir();
+                let is_kept = is_dir && kept.iter().any(|kept| Path::new(kept) == path);
+                if is_dir && !is_kept && kept.iter().any(|kept| Path::new(kept).starts_with(&path))
+                {
+                    pending.push(path);
+                } else if !is_kept {
+                    self.discard(&full)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file or a directory, but what is as the setup left it.
+    fn discard(&self, path: &Path) -> Result<(), WarmError> {
+        if !self.setup.has_below(path) {
+            return remove(path);
+        }
+        let mut pending = vec![path.to_path_buf()];
+        while let Some(path) = pending.pop() {
+            let Ok(met) = path.symlink_metadata() else { continue };
+            if met.is_dir() && self.setup.has_below(&path) {
+                pending.extend(listed(&path)?.into_iter().map(|(_, below)| below));
+            } else if self.setup.files.get(&path) != Some(&WrittenFile::of(&met)) {
                 remove(&path)?;
             }
         }
-        return Ok(true);
+        Ok(())
     }
-    if name.ends_with(EDITABLE) {
-        return Ok(is_beside(PYTHON));
-    }
-    let Some(owned) = BUILD_DIRECTORIES.iter().find(|owned| owned.name == name) else {
-        return Ok(false);
-    };
-    let is_whole = owned.inside.is_none_or(|file| full.join(file).is_file());
-    if !is_whole || !(owned.beside.is_empty() || is_beside(owned.beside)) {
-        return Ok(false);
-    }
-    for part in owned.without {
-        remove(&full.join(part))?;
-    }
-    Ok(true)
-}
-
-/// Removes everything below `root` but the kept paths and what is in them.
-fn keep_only(root: &Path, kept: &[&str]) -> Result<(), WarmError> {
-    if root.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    let mut pending = vec![PathBuf::new()];
-    while let Some(dir) = pending.pop() {
-        for (name, full) in listed(&root.join(&dir))? {
-            let path = dir.join(name);
-            let is_dir = full.symlink_metadata().at("look at", &full)?.is_dir();
-            let is_kept = is_dir && kept.iter().any(|kept| Path::new(kept) == path);
-            if is_dir && !is_kept && kept.iter().any(|kept| Path::new(kept).starts_with(&path)) {
-                pending.push(path);
-            } else if !is_kept {
-                remove(&full)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn remove(path: &Path) -> Result<(), WarmError> {
@@ -281,11 +354,33 @@ mod tests {
             put(root, path);
         }
         std::os::unix::fs::symlink("target", root.join("tree/link")).unwrap();
-        scrub(root, &marks).unwrap();
+        scrub(root, &marks, &SetupFiles::default()).unwrap();
         let mut wanted: Vec<String> = kept.iter().map(|path| (*path).to_owned()).collect();
         wanted.extend(marks.files().map(|(path, _)| format!("tree/{}", path.display())));
         wanted.sort();
         assert_eq!(files(root), wanted);
+    }
+
+    #[test]
+    fn what_the_setup_made_stays_where_no_command_changed_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        for path in ["tree/a", "tree/vendor/x", "tree/vendor/y", "tree/dev.db", "home/.local/lib/z"]
+        {
+            put(root, path);
+        }
+        fs::create_dir(root.join("tmp")).unwrap();
+        let mut marks = TreeMarks::default();
+        marks.insert("a".into(), FileMark { mode: 0o100_644, digest: String::new() });
+        let setup = SetupFiles::of(root).unwrap();
+        fs::write(root.join("tree/dev.db"), "written by a test").unwrap();
+        fs::remove_file(root.join("tree/vendor/y")).unwrap();
+        for path in ["tree/vendor/left", "tree/left", "home/.local/left", "tmp/left"] {
+            put(root, path);
+        }
+        let lost = scrub(root, &marks, &setup).unwrap();
+        assert_eq!(lost, [Path::new("tree/dev.db"), Path::new("tree/vendor/y")]);
+        assert_eq!(files(root), ["home/.local/lib/z", "tree/a", "tree/vendor/x"]);
     }
 
     #[test]
@@ -295,7 +390,7 @@ mod tests {
         put(&outside, "precious");
         put(&root, "tree/a");
         std::os::unix::fs::symlink(&outside, root.join("home")).unwrap();
-        assert!(scrub(&root, &TreeMarks::default()).is_err());
+        assert!(scrub(&root, &TreeMarks::default(), &SetupFiles::default()).is_err());
         assert!(outside.join("precious").exists());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::audit;
 use super::error::{OnPath, SealRefusal, WarmError, io_error};
@@ -24,7 +24,7 @@ pub(super) fn seal(
     if let Some(seed) = room.store.find(request.key)? {
         return Ok(seed);
     }
-    clean(room, request)?;
+    let lost = clean(room, request)?;
     fail::point("seal.scrubbed");
     let root = room.dir.join(ROOT);
     let audit = audit::look(&root)?;
@@ -33,7 +33,9 @@ pub(super) fn seal(
     dir::remove(&own).at("remove", &own)?;
     flush(&root)?;
     fail::point("seal.flushed");
-    SeedSeal::new((request.key, tree), request.cold, &audit, &room.marks).write(&room.dir)?;
+    let mut seal = SeedSeal::new((request.key, tree), request.cold, &audit, &room.marks);
+    seal.setup_lost = lost.iter().map(|path| path.display().to_string()).collect();
+    seal.write(&room.dir)?;
     fail::point("seal.written");
     move_in(room, &target)?;
     fail::point("seal.moved");
@@ -41,21 +43,23 @@ pub(super) fn seal(
     seed.ok_or_else(|| std::io::Error::other("it was removed at once")).at("open", &target)
 }
 
-/// Checks the tracked files and removes what no build tool owns.
-fn clean(room: &ColdRoom, request: &SealRequest<'_>) -> Result<(), WarmError> {
+/// Checks the tracked files and removes what no build tool owns. Returns what the setup had made and
+/// is gone.
+fn clean(room: &ColdRoom, request: &SealRequest<'_>) -> Result<Vec<PathBuf>, WarmError> {
     let root = room.dir.join(ROOT);
     let differing = room.differences()?;
     if !differing.is_empty() {
         return Err(WarmError::NotSealed(SealRefusal::TrackedChanged { paths: differing }));
     }
-    scrub(&root, &room.marks)?;
+    let lost = scrub(&root, &room.marks, &room.setup)?;
     let home = room.paths().home;
     for (name, bytes) in request.home {
         let written = Dir::open(&home).and_then(|dir| dir.write_with_mode(name, bytes, 0o600));
         written.map_err(io_error).at("write", &home.join(name))?;
     }
     let (_copied, _left_out) = room.slot.copy_in(&room.copied)?;
-    Ok(())
+    // What the home is furnished with and what was copied in is there again.
+    Ok(lost.into_iter().filter(|path| root.join(path).symlink_metadata().is_err()).collect())
 }
 
 /// Waits until the disk has everything that was written: after a power cut there must be no seed

@@ -41,6 +41,10 @@ pub struct SeedSeal {
     pub entries: u64,
     /// How long the base's own gate took, in milliseconds.
     pub cold_ms: u64,
+    /// Files that the setup had made and commands changed or removed: with any, a gate over this seed
+    /// has to run the setup again.
+    #[serde(default)]
+    pub setup_lost: Vec<String>,
     files: Vec<(OsText, FileMark)>,
 }
 
@@ -62,6 +66,7 @@ impl SeedSeal {
             bytes: audit.bytes,
             entries: audit.entries,
             cold_ms: u64::try_from(cold.as_millis()).unwrap_or(u64::MAX),
+            setup_lost: Vec::new(),
             files: marks.files().map(|(path, mark)| (text(path), mark.clone())).collect(),
         }
     }

@@ -12,8 +12,10 @@ use crate::git::{Prepare, Slots};
 
 /// The path at which every gate finds its room. The name tells nothing.
 const PLACE: &str = "work";
-pub(super) const LAYERS: &str = "layers";
-pub(super) const SEEDS: &str = "seeds";
+/// The directory of rooms and layers in a state directory.
+pub const LAYERS: &str = "layers";
+/// The directory of sealed seeds in a state directory.
+pub const SEEDS: &str = "seeds";
 
 /// The most rooms and layers at once; far more than gates run side by side.
 const ROOMS_MAX: usize = 4096;
