@@ -8,6 +8,7 @@
 use crate::guard::{ChangedFile, FileMode, FileStatus};
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 rows! {
 /// Whether gates may run over a seed.
@@ -259,6 +260,64 @@ const RUNNERS: &[&str] = &[
 
 const REPOSITORY: &[&str] = &[".gitattributes", ".gitmodules", ".gitignore"];
 
+/// What a failure over a seed is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedLook {
+    /// It counts as it is.
+    Believe,
+    /// It is looked at once more from nothing before it counts.
+    Again,
+}
+
+/// The words of a program that could not rename a directory over the border of two layers.
+const LAYER_WORDS: [&str; 3] = ["EXDEV", "Invalid cross-device link", "os error 18"];
+
+/// Whether a failure over a seed counts as it is. One that smells of the layer does not, and neither
+/// does one that would end the task.
+pub fn red_look(output: &str, is_last_round: bool) -> RedLook {
+    let smells = LAYER_WORDS.iter().any(|words| output.contains(words));
+    if smells || is_last_round { RedLook::Again } else { RedLook::Believe }
+}
+
+/// The shortest gate from nothing for which a seed is kept: below, keeping it costs more.
+const SEED_PAYS_FROM: Duration = Duration::from_secs(3);
+
+/// Whether a seed of a gate that took this long from nothing is worth its place.
+pub fn seed_pays(cold: Duration) -> bool {
+    cold >= SEED_PAYS_FROM
+}
+
+/// The commands that only install what manifests and lock files name.
+const INSTALLS: &[(&str, &[&str])] = &[
+    ("npm", &["ci", "install", "i"]),
+    ("pnpm", &["install", "i"]),
+    ("yarn", &["install", "--immutable", "--frozen-lockfile"]),
+    ("bun", &["install"]),
+    ("uv", &["sync"]),
+    ("poetry", &["install"]),
+    ("pdm", &["install", "sync"]),
+    ("bundle", &["install"]),
+    ("composer", &["install"]),
+    ("cargo", &["fetch"]),
+    ("go", &["mod"]),
+    ("pip", &["install"]),
+    ("pip3", &["install"]),
+];
+
+/// Whether a setup command installs packages and does nothing else, so that what it left in the
+/// seed is what it would leave again while manifests and lock files are the same.
+pub fn installs_only(line: &str) -> bool {
+    let parts = line.split("&&").map(str::split_whitespace);
+    let mut parts = parts.map(|words| words.collect::<Vec<_>>());
+    parts.all(|words| match words.as_slice() {
+        [program, verb, ..] => {
+            let is_plain = words.iter().all(|word| !word.contains(['|', ';', '&', '`', '$', '(', '>', '<']));
+            is_plain && INSTALLS.iter().any(|(name, verbs)| name == program && verbs.contains(verb))
+        }
+        _ => false,
+    })
+}
+
 /// The reason why a change can't be proven over a seed, the gravest first; none if it can. `commands`
 /// are the command lines of the gate.
 pub fn cold_cause(files: &[ChangedFile], commands: &[String]) -> Option<ColdCause> {
@@ -395,6 +454,24 @@ mod tests {
             );
         }
         assert_eq!(reason(file("tests/run.sh")).unwrap(), "a command runs `tests/run.sh`");
+    }
+
+    #[test]
+    fn a_failure_that_smells_of_the_layer_or_ends_the_task_is_looked_at_again() {
+        assert_eq!(red_look("assertion failed", false), RedLook::Believe);
+        assert_eq!(red_look("assertion failed", true), RedLook::Again);
+        assert_eq!(red_look("rename: Invalid cross-device link (os error 18)", false), RedLook::Again);
+        assert_eq!(red_look("Error: EXDEV: cross-device link not permitted", false), RedLook::Again);
+    }
+
+    #[test]
+    fn only_a_plain_installation_is_left_out() {
+        for line in ["npm ci", "npm ci && npm install --no-save x", "uv sync --frozen", "pip install -r requirements.txt"] {
+            assert!(installs_only(line), "{line}");
+        }
+        for line in ["", "npm", "npm run build", "npm ci; make gen", "npm ci && make gen", "pip install $X", "sh setup.sh", "npm ci > log", "npm ci | tee x"] {
+            assert!(!installs_only(line), "{line}");
+        }
     }
 
     #[test]

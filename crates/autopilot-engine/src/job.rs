@@ -14,6 +14,7 @@ mod error;
 mod evidence;
 pub mod fault;
 pub mod further;
+mod gate_site;
 mod goal;
 mod home;
 mod left_session;
@@ -38,6 +39,7 @@ mod usage;
 mod user_command;
 mod validate;
 mod violation;
+mod warm_gate;
 mod workshop;
 
 pub use agent::{agent_of, find_program};
@@ -324,7 +326,7 @@ impl Job {
             Step::WorkflowStep => self.workflow_step().await,
             Step::Completion => self.completion().await,
             Step::Build | Step::Fix => self.build().await,
-            Step::Validate => self.validate().await,
+            Step::Validate | Step::Prove => self.validate().await,
             Step::Review => self.review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,

@@ -83,7 +83,7 @@ impl Job {
     }
 }
 
-fn in_guard_words(change: &GitChange) -> guard::Change {
+pub(super) fn in_guard_words(change: &GitChange) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
         insertions: change.insertions + change.binary_bytes / BYTES_PER_LINE,

@@ -8,6 +8,7 @@ use super::{Job, JobError};
 use crate::environment::GateRoom;
 use autopilot_core::evidence::SETUP;
 use autopilot_core::step::CacheUse;
+use autopilot_core::warmth::WarmGates;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::dir;
 use autopilot_host::git::{AttemptName, KeepFiles, Oid, Prepare};
@@ -65,7 +66,8 @@ impl CommandRoom {
     }
 }
 
-fn inside(place: &Path) -> Option<GateRoom> {
+/// The directories of a room at the path at which programs see them.
+pub(super) fn inside(place: &Path) -> Option<GateRoom> {
     let RoomPaths { home, tmp, cache, .. } = RoomPaths::below(place);
     let text = |path: PathBuf| Utf8PathBuf::from_path_buf(path).ok();
     Some(GateRoom { home: text(home)?, tmp: text(tmp)?, caches: text(cache)? })
@@ -117,7 +119,8 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<GateSite, JobError> {
-        let Some(store) = self.warm_store()? else {
+        let store = self.warm_store()?.filter(|_| self.context.config.gates.warm != WarmGates::Off);
+        let Some(store) = store else {
             return Ok(GateSite::Slot(self.proof_bench(commit, since).await?));
         };
         let copy: Vec<PathBuf> =
@@ -135,8 +138,11 @@ impl Job {
         };
         let room = blocking(|| store.cold_room(&order))?;
         self.furnish_room(&room)?;
-        let site = GateSite::Room(Box::new(room));
+        let mut site = GateSite::Room(Box::new(room));
         self.set_up(&site, since).await?;
+        if let GateSite::Room(room) = &mut site {
+            blocking(|| room.after_setup())?;
+        }
         Ok(site)
     }
 

@@ -308,13 +308,14 @@ impl Job {
         let missing = || JobError::Internal("there is no candidate to validate");
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
-        let checks = self.checks(&top.commit, commands, Instant::now()).await?;
-        let evidence = evidence_of(&checks);
-        let mut facts = self.facts_of_checks(&checks, &evidence)?;
-        let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
+        let gate = self.checks(&top.commit, commands, Instant::now()).await?;
+        let checks = &gate.checks;
+        let evidence = evidence_of(checks);
+        let mut facts = self.facts_of_gate(&gate, &evidence)?;
+        let NewFailures { reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !reasons.is_empty() {
-            facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
+            facts.fingerprint = Some(super::validate::fingerprint(checks, &[]));
         }
         Ok(Looked { reasons, facts })
     }

@@ -54,7 +54,7 @@ impl Job {
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };
         let bench = self.proof_bench(&self.commit()?, self.began).await?;
-        let check = self.command("uat", &line, &bench, self.timeout()).await?;
+        let check = self.command("uat", &line, &bench.site(), self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);

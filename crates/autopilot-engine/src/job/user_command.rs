@@ -2,9 +2,10 @@
 //! anything.
 
 use super::process::{JobProgram, ProcessResult};
-use super::workshop::{Bench, For};
+use super::gate_site::CommandSite;
+use super::workshop::For;
 use super::{Job, JobError};
-use crate::environment;
+use crate::environment::{self, GateRoom, Variables};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::id::AttemptId;
@@ -112,29 +113,36 @@ impl Job {
         self.task.label()
     }
 
+    fn is_secret_variable(&self, name: &str) -> bool {
+        autopilot_host::redact::is_secret_name(name)
+            || environment::key_variables(&self.context.config).any(|key| key == name)
+    }
+
+    /// The variables of a gate's commands, without ports. `room` is its own where it has one.
+    pub(super) fn gate_variables(&self, room: Option<&GateRoom>) -> Variables {
+        let usual = self.gate_room();
+        let ours = &self.context.variables;
+        let is_secret = |name: &str| self.is_secret_variable(name);
+        environment::of_gate(ours, is_secret, room.unwrap_or(&usual), |path| path.exists())
+    }
+
     pub(super) async fn command(
         &self,
         name: &'static str,
         line: &str,
-        bench: &Bench,
+        site: &CommandSite,
         timeout: Duration,
     ) -> Result<CommandCheck, JobError> {
-        let config = &self.context.config;
-        let is_secret = |name: &str| {
-            autopilot_host::redact::is_secret_name(name)
-                || environment::key_variables(config).any(|key| key == name)
-        };
-        let ours = &self.context.variables;
-        let variables = match bench.purpose {
+        let variables = match site.purpose {
             For::Agent => {
-                let mut variables = environment::of_command(ours, is_secret);
+                let ours = &self.context.variables;
+                let mut variables =
+                    environment::of_command(ours, |name| self.is_secret_variable(name));
                 self.add_identity(&mut variables, None);
                 variables
             }
             For::Proof => {
-                let room = self.gate_room();
-                let mut variables =
-                    environment::of_gate(ours, is_secret, &room, |path| path.exists());
+                let mut variables = self.gate_variables(site.room.as_ref().map(|room| &room.inside));
                 self.context.workshop.ports.name(self.want.id, &mut variables);
                 variables
             }
@@ -144,12 +152,13 @@ impl Job {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],
             variables,
-            dir: bench.dir.clone(),
+            dir: site.dir.clone(),
             stdin: autopilot_host::exec::ProcessStdin::Null,
             log: log.clone(),
             timeout,
-            purpose: bench.purpose,
+            purpose: site.purpose,
             write: Vec::new(),
+            room: site.room.clone(),
         };
         let show = |_, line: &str, _| self.show_output(line);
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;

@@ -1,16 +1,15 @@
 //! Gates over a seed: which may be, the seed of a run's base, and the commands in layers over it.
 
 use super::change::in_guard_words;
-use super::gate_site::GateSite;
+use super::gate_site::{self, GateSite};
 use super::own_work::blocking;
 use super::user_command::{self, CommandCheck};
 use super::{Job, JobError};
 use crate::toolchain;
-use autopilot_core::config::{LastWord, WarmGates};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
-use autopilot_core::warmth::{self, RedLook};
+use autopilot_core::warmth::{self, LastWord, RedLook, WarmGates};
 use autopilot_host::fail;
 use autopilot_host::git::Oid;
 use autopilot_host::sandbox::SandboxPlan;
@@ -18,7 +17,7 @@ use autopilot_host::warm::{
     self, ColdRoom, GateLayer, LayerKind, SealRequest, SealedSeed, SeedBounds, WarmError, WarmProbe,
     WarmStore,
 };
-use autopilot_host::{dir, exec, jail};
+use autopilot_host::{dir, exec, file, jail};
 use camino::Utf8PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -200,7 +199,8 @@ impl Job {
         };
         let mut site = GateSite::Layer(Box::new(layer));
         let setup = self.context.config.worktrees.setup.as_deref();
-        if setup.is_some_and(|line| !warmth::installs_only(line)) {
+        let is_whole = seed.seal().setup_lost.is_empty();
+        if setup.is_some_and(|line| !is_whole || !warmth::installs_only(line)) {
             self.set_up(&site, since).await?;
             if let GateSite::Layer(layer) = &mut site
                 && let Err(error) = blocking(|| Ok::<_, JobError>(layer.before_command()))?
@@ -269,7 +269,10 @@ impl Job {
             }
         }
         let is_green = run.checks.iter().all(CommandCheck::passed);
-        let pays = warmth::seed_pays(began.elapsed(), fail::seed_pays_from());
+        let pays = match fail::seed_pays_from() {
+            Some(least) => began.elapsed() >= least,
+            None => warmth::seed_pays(began.elapsed()),
+        };
         let GateSite::Room(room) = site else { return Ok(run) };
         let kept = match is_whole && is_green && pays {
             true => self.seal(*room, began.elapsed()),
@@ -304,7 +307,7 @@ impl Job {
             let parent = to.parent().map(Utf8PathBuf::from).unwrap_or_default();
             dir::create_private(parent.as_std_path())
                 .map_err(JobError::directory("create", &parent))?;
-            dir::rename(&from, to.as_std_path()).map_err(JobError::directory("keep", &to))
+            dir::move_to(&from, to.as_std_path()).map_err(JobError::directory("keep", &to))
         })?;
         blocking(|| room.remove())
     }
@@ -314,10 +317,11 @@ impl Job {
         let base = self.run_base()?;
         let tree = blocking(|| self.context.workshop.hub.tree_of(&base))?;
         let config = &self.context.config;
-        let place = &self.context.place;
+        let root = &self.context.place.root;
         let copied = config.worktrees.copy.iter().map(|name| {
-            let bytes = std::fs::read(place.root.join(name)).unwrap_or_default();
-            sha256_hex(&bytes)
+            let path = root.join(name);
+            let bytes = file::read_capped(path.as_std_path(), super::room::HOME_FILE_BYTES_MAX);
+            sha256_hex(&bytes.unwrap_or_default())
         });
         let home = self.home_files();
         let home = home.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes)));
@@ -325,7 +329,8 @@ impl Job {
             config.commands.validation(None).into_iter().map(|(_, line)| line).collect();
         commands.extend(config.worktrees.setup.clone());
         let tools = toolchain::fingerprint(&commands, &self.context.variables);
-        let variables = self.gate_variables(None);
+        let place = self.warm_store()?.and_then(|store| gate_site::inside(store.place()));
+        let variables = self.gate_variables(place.as_ref());
         let sandbox = &config.sandbox;
         let text = serde_json::to_string(&(
             (env!("CARGO_PKG_VERSION"), tree.to_string(), commands, tools),
