@@ -28,6 +28,7 @@ mod pull_request;
 mod push;
 mod review;
 mod room;
+mod shortage;
 mod skill;
 mod start_gate;
 mod talk;

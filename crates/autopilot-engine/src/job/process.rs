@@ -1,5 +1,6 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
+use super::shortage::ShortageWatch;
 use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
@@ -75,6 +76,7 @@ impl Job {
             dir: Some(dir.into_std_path_buf()),
             entries_max: WATCHED_ENTRIES_MAX,
         };
+        let shortage = ShortageWatch::begin(self.context.place.clone());
         let stopped = AtomicBool::new(false);
         let mut watching = std::pin::pin!(life::watch(child, &control, &watch, |notice| {
             match notice {
@@ -108,7 +110,7 @@ impl Job {
         }
         if ended.exit().code != Some(0) {
             // A moment later the machine may be well again.
-            let trouble = machine_trouble(&self.context.place);
+            let trouble = machine_trouble(&self.context.place).or_else(|| shortage.lately());
             self.seen().trouble = trouble;
         }
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))
