@@ -29,6 +29,7 @@ mod pull_request;
 mod push;
 mod review;
 mod room;
+mod shortage;
 mod skill;
 mod start_gate;
 mod talk;
@@ -242,14 +243,13 @@ impl Job {
     /// Runs the attempt to its end and returns the word for the loop.
     pub async fn run(self) -> AttemptWord {
         let Some(player) = self.context.player.clone() else { return self.attempt().await };
-        let (name, step, cancel) =
-            (self.task.label().to_owned(), self.want.step, self.cancel.clone());
-        player.began();
+        let (name, cancel) = (self.task.label().to_owned(), self.cancel.clone());
+        let (id, step) = (self.want.id, self.want.step);
         let word = self.attempt().await;
         tokio::select! {
             biased;
             () = cancel.asked() => player.gave_up(&name, step),
-            () = player.end(&name, step) => {}
+            () = player.end(id, &name, step) => {}
         }
         word
     }

@@ -34,6 +34,7 @@ pub mod shell;
 pub mod signal;
 pub mod skill;
 pub mod store;
+pub mod toolchain;
 pub mod views;
 pub mod workspace;
 

@@ -339,16 +339,24 @@ impl Shell {
         self.voices.insert(want.id, voice);
         let sender = self.sender.clone();
         let player = self.context.player.clone();
+        player.iter().for_each(|player| player.began());
         // A starting step must find the files of the steps before it.
         let written = self.files.written(self.pilot.settled().seq);
         self.jobs.spawn(async move {
             written.await;
             let word = job.run().await;
             // The loop outlives its jobs; a closed channel means the process is going down.
-            let _gone = sender.send(LoopSignal::Heard { want, word });
-            if player.is_some_and(|player| player.is_visited()) {
+            let Some(player) = player else {
+                let _gone = sender.send(LoopSignal::Heard { want, word });
+                return want.id;
+            };
+            let (kept, recorded) = oneshot::channel();
+            let _gone = sender.send(LoopSignal::Vowed { want, word, kept });
+            if player.is_visited() {
                 let _gone = sender.send(LoopSignal::CutShort);
             }
+            // The end may have left no record, and is settled all the same.
+            let _no_record = recorded.await;
             want.id
         });
     }
@@ -368,6 +376,7 @@ impl Shell {
                 // The next step of the task may be durable already and wait only for this.
                 let orders = self.pilot.catch_up();
                 self.obey(orders);
+                self.context.player.iter().for_each(|player| player.settled(id));
             }
             Err(error) => self.journal_failed(format!("internal: a step panicked: {error}")),
         }

@@ -38,7 +38,9 @@ const WAL_BYTES_KEPT_MAX: i64 = 64 << 20;
 /// A journal in an SQLite file, open for reading and writing.
 pub struct SqliteJournal {
     store: Store,
-    _mark: OpenMark,
+    mark: log_mark::LogMark,
+    /// Dropped last.
+    _closes: OpenMark,
 }
 
 /// An open database, with its path for messages.
@@ -79,6 +81,7 @@ impl SqliteJournal {
 
     fn open_checked(path: &Utf8Path, migrations: &Migrations<'_>) -> Result<Self, Error> {
         file::check_present(path)?;
+        let last = log_mark::LastRecord::read(path);
         let missing = log_mark::missing_log(path)?;
         if let Some(what) = missing.map_or_else(|| wal::damage(path), |what| Ok(Some(what)))? {
             return Err(Error::Damaged { path: path.to_owned(), what, readable: Vec::new() });
@@ -86,10 +89,14 @@ impl SqliteJournal {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut store = Store::open(path, path.as_str(), flags, WRITE_WAIT_MS_MAX)?;
         schema::bring_up_to_date(&mut store, migrations)?;
+        if let Some(what) = last.map(|last| last.missed_in(&store)).transpose()?.flatten() {
+            let readable = check::reach(&store);
+            return Err(Error::Damaged { path: path.to_owned(), what, readable });
+        }
         store.check_tails()?;
         store.set_durable()?;
-        log_mark::set(path)?;
-        Ok(Self { store, _mark: OpenMark(path.to_owned()) })
+        let mark = log_mark::LogMark::set(path)?;
+        Ok(Self { store, mark, _closes: OpenMark(path.to_owned()) })
     }
 }
 

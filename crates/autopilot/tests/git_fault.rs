@@ -38,23 +38,33 @@ fn fault(stage: &Stage, ended: &Ended) -> Option<String> {
 
 #[test]
 fn a_merge_that_was_published_and_is_on_no_record_is_made_again_as_the_same_commit() {
-    let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
-    stage.agents(&[BUILDS, APPROVES]);
-    stage.set("AUTOPILOT_FAILPOINT", "merge.published:1");
-    assert_ne!(stage.run_task().code, 0);
-    stage.unset("AUTOPILOT_FAILPOINT");
-    let hub = stage.state().join(stage.read(".git/autopilot/id").trim()).join("hub.git");
-    let listing = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/autopilot"];
-    let published = stage.git(&listing);
-    assert_eq!(published, stage.git_in(&hub, &listing).trim());
-    for line in published.lines() {
-        stage.git_in(&hub, &["update-ref", "-d", line.split(' ').next().unwrap()]);
+    for damage in ["removed", "set back"] {
+        let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
+        stage.agents(&[BUILDS, APPROVES]);
+        stage.set("AUTOPILOT_FAILPOINT", "merge.published:1");
+        assert_ne!(stage.run_task().code, 0);
+        stage.unset("AUTOPILOT_FAILPOINT");
+        let hub = stage.state().join(stage.read(".git/autopilot/id").trim()).join("hub.git");
+        let listing = ["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/autopilot"];
+        let published = stage.git(&listing);
+        assert_eq!(published, stage.git_in(&hub, &listing).trim());
+        let base = stage.git(&["rev-parse", "main"]);
+        for line in published.lines() {
+            let name = line.split(' ').next().unwrap();
+            match damage {
+                "removed" => stage.git_in(&hub, &["update-ref", "-d", name]),
+                // Its merge is still on the run's branch.
+                _ if name.contains("/run-") => String::new(),
+                _ => stage.git_in(&hub, &["update-ref", name, &base]),
+            };
+        }
+        // Commits have whole seconds.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let ended = stage.run(&["resume"]);
+        assert_eq!(fault(&stage, &ended), None, "{damage}");
+        assert_eq!(stage.git(&listing), published, "{damage}");
+        assert_eq!(stage.git_in(&hub, &listing).trim(), published, "{damage}");
     }
-    // Commits have whole seconds.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    let ended = stage.run(&["resume"]);
-    assert_eq!(fault(&stage, &ended), None);
-    assert_eq!(stage.git(&listing), published);
 }
 
 #[test]

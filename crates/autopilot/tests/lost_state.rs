@@ -151,6 +151,30 @@ fn a_missing_state_directory_is_missed_and_branches_are_listed() {
 }
 
 #[test]
+fn a_log_that_was_emptied_cut_off_or_overwritten_is_missed() {
+    for damage in ["emptied", "cut off", "overwritten"] {
+        let (stage, state) = killed();
+        let log = state.join("autopilot.db-wal");
+        let mut bytes = fs::read(&log).unwrap();
+        match damage {
+            "emptied" => bytes.clear(),
+            "cut off" => bytes.truncate(bytes.len() / 2),
+            _ => bytes[4096..].fill(7),
+        }
+        fs::write(&log, bytes).unwrap();
+        all_say(&stage, &["autopilot.db", "autopilot recover --journal"]);
+        let looked = stage.run(&["doctor"]);
+        assert!(looked.said().contains("is damaged"), "{damage}: {}", looked.said());
+        let recovered = stage.run(&["recover", "--journal"]).expect(0);
+        in_plain_words(&recovered, "recover --journal");
+        assert!(recovered.said().contains(".damaged-"), "{damage}: {}", recovered.said());
+        stage.agents(&[BUILDS, APPROVES]);
+        stage.task("again", "Again");
+        stage.run(&["run", "--fresh", "tasks/again.md"]).expect(0);
+    }
+}
+
+#[test]
 fn a_damaged_header_is_told_in_plain_words_and_rebuilt_as_far_as_it_can_be() {
     let (stage, state) = killed();
     stage.run(&["resume"]).expect(0);

@@ -9,7 +9,7 @@
 
 use autopilot_testkit::faulty_git::FaultyGit;
 use autopilot_testkit::small_disk::{Fill, SmallDisk};
-use autopilot_testkit::stage::{APPROVES, Ended, Stage};
+use autopilot_testkit::stage::{APPROVES, BUILDS, Ended, Stage};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -179,6 +179,30 @@ fn a_disk_that_is_full_or_out_of_inodes_for_a_while_costs_the_task_nothing() {
         }
         assert_eq!(fault(&stage, &ended), None, "{options}");
     }
+}
+
+#[test]
+fn a_builder_that_fails_when_a_full_disk_has_room_again_costs_the_task_nothing() {
+    let stage = stage();
+    let disk = small_disk(&stage, "size=192m,nr_inodes=3000");
+    let (here, go) = (stage.folder().join("here"), stage.folder().join("go"));
+    let (sign, wait) = (here.display(), go.display());
+    let breaks = format!(
+        "- step: build\n  attempt: 1\n  do:\n    - run: \"touch '{sign}'; while [ ! -e '{wait}' ]; do sleep \
+         0.05; done\"\n    - exit: 1\n"
+    );
+    stage.agents(&[&breaks, BUILDS, APPROVES]);
+    stage.config("commands: { tests: sh test.sh }\nsandbox: { mode: off }\n");
+    let run = stage.start_command(on_disk(&disk, &stage, &["run", "tasks/say-done.md"]));
+    stage.wait_until("the builder is at work", |_| here.exists());
+    disk.fill(Fill::Inodes);
+    // The disk is looked at many times a second.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    disk.empty();
+    fs::write(&go, "").unwrap();
+    let ended = run.wait();
+    assert_eq!(fault(&stage, &ended), None);
+    assert!(ended.said().contains("no inodes left"), "{}", ended.said());
 }
 
 #[test]

@@ -131,8 +131,10 @@ impl MergeWork<'_> {
         // Searched also where the task has no branch: a damaged one is removed at the next start.
         let sought = Sought { attempt: of.attempt(), base: &of.base, tree: &of.tree };
         if let Some(commit) = of.track(repo).find(hub, &sought)? {
-            if hub.resolve(&format!("refs/heads/{branch}"))?.is_none() {
-                hub.restore_branch(&branch, &commit)?;
+            // Somebody may have set it back; one that has other commits is left to the publication.
+            match hub.restore_branch(&branch, &commit) {
+                Ok(_) | Err(GitError::RefMoved { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
             return Ok(EarlierMerge::Merged(commit));
         }

@@ -2,6 +2,7 @@
 
 use super::gate_site::CommandRoom;
 use super::room::caches_below;
+use super::shortage::ShortageWatch;
 use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
@@ -81,6 +82,7 @@ impl Job {
             dir: Some(dir),
             entries_max: WATCHED_ENTRIES_MAX,
         };
+        let shortage = ShortageWatch::begin(self.context.place.clone());
         let stopped = AtomicBool::new(false);
         let mut watching = std::pin::pin!(life::watch(child, &control, &watch, |notice| {
             match notice {
@@ -114,7 +116,7 @@ impl Job {
         }
         if ended.exit().code != Some(0) {
             // A moment later the machine may be well again.
-            let trouble = machine_trouble(&self.context.place);
+            let trouble = machine_trouble(&self.context.place).or_else(|| shortage.lately());
             self.seen().trouble = trouble;
         }
         Ok(self.ran(&ended, stopped.load(Ordering::Relaxed)))

@@ -3,6 +3,7 @@
 use super::own_work::{blocking, rescuing, saving};
 use super::train::MergeQueue;
 use super::{Job, JobError};
+use crate::again::again;
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::{KeepWorktrees, Worktrees};
@@ -154,7 +155,7 @@ impl Bench {
     pub fn capture(&self, task: &str, id: &str) -> Result<Capture, JobError> {
         let attempt = AttemptName { task, id };
         let request = CaptureRequest { attempt, base: &self.commit, now: seconds_now() };
-        saving(|| self.slot.capture(&request))
+        saving(|| again(|| self.slot.capture(&request)))
     }
 }
 

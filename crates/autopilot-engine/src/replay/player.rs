@@ -3,6 +3,7 @@
 
 use crate::job::Metadata;
 use autopilot_agents::ExitFacts;
+use autopilot_core::id::AttemptId;
 use autopilot_core::step::Step;
 use camino::Utf8PathBuf;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -54,6 +55,8 @@ struct PlayerInner {
     /// The positions in that order of attempts that wait to end.
     waiting: Vec<u64>,
     live: usize,
+    /// The attempt that ended last, until the loop has recorded its end and started what follows.
+    unsettled: Option<AttemptId>,
     /// The answers of attempts that have not ended. An attempt that was interrupted was asked
     /// again.
     taken: BTreeMap<(String, Step), Vec<Played>>,
@@ -136,9 +139,10 @@ impl Player {
         self.inner().live += 1;
     }
 
-    /// Returns when it is this attempt's turn to end. When the runs differ and every attempt waits
-    /// for an end that will not come, the earliest one goes on.
-    pub async fn end(&self, task: &str, step: Step) {
+    /// Returns when it is this attempt's turn to end: the end before it is settled, so that what it
+    /// started found the branch as it was. When the runs differ and every attempt waits for an end
+    /// that will not come, the earliest one goes on.
+    pub async fn end(&self, id: AttemptId, task: &str, step: Step) {
         let Some(place) = self.arrive(task, step) else { return };
         let key = (task.to_owned(), step);
         let mut moved = self.moved.subscribe();
@@ -146,8 +150,15 @@ impl Player {
             // The sender lives as long as this.
             let _never = moved.changed().await;
         }
-        self.leave(place);
+        self.leave(id, place);
         self.inner().taken.remove(&key);
+    }
+
+    /// Takes note that the end of an attempt is recorded, and that what follows from it has started.
+    pub fn settled(&self, id: AttemptId) {
+        self.change(|inner| {
+            inner.unsettled.take_if(|ended| *ended == id);
+        });
     }
 
     /// Returns the answers of an attempt that was cancelled, for the next attempt.
@@ -176,7 +187,7 @@ impl Player {
 
     fn may_end(&self, place: u64) -> bool {
         let inner = self.inner();
-        if inner.is_visited() {
+        if inner.is_visited() || inner.unsettled.is_some() {
             return false;
         }
         let is_next = inner.order.front().is_some_and(|(first, ..)| *first == place);
@@ -184,8 +195,9 @@ impl Player {
         is_next || inner.waiting.len() >= inner.live && is_earliest
     }
 
-    fn leave(&self, place: u64) {
+    fn leave(&self, id: AttemptId, place: u64) {
         self.change(|inner| {
+            inner.unsettled = Some(id);
             inner.order.retain(|(other, ..)| *other != place);
             inner.waiting.retain(|other| *other != place);
             inner.live -= 1;
@@ -202,5 +214,51 @@ impl Player {
 
     fn inner(&self) -> MutexGuard<'_, PlayerInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_host::git::{Hub, UserRepo};
+    use std::future::Future;
+    use std::path::Path;
+    use std::process::Command;
+    use std::task::{Context, Poll, Waker};
+
+    fn hub(dir: &Path) -> Hub {
+        let by = ["-c", "user.name=a", "-c", "user.email=a@b", "-C"];
+        for words in [
+            &["init", "--quiet", "-b", "main"][..],
+            &["commit", "--allow-empty", "--quiet", "-m", "a"],
+        ] {
+            let made = Command::new("git").args(by).arg(dir).args(words).status().unwrap();
+            assert!(made.success(), "git {words:?}");
+        }
+        Hub::open(&dir.join("state"), &UserRepo::examine(dir, "main", &[]).unwrap()).unwrap()
+    }
+
+    fn poll(future: &mut std::pin::Pin<Box<impl Future<Output = ()>>>) -> Poll<()> {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn an_end_waits_until_what_follows_from_the_end_before_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let ends = ["top", "lone"].map(|task| (task.to_owned(), Step::Merge)).to_vec();
+        let (adapters, turns) = (BTreeSet::new(), BTreeMap::new());
+        let player = Player::new(hub(dir.path()), adapters, turns, ends, Vec::new());
+        let id = |place| AttemptId { seq: 1, place };
+        player.began();
+        player.began();
+        let mut lone = Box::pin(player.end(id(1), "lone", Step::Merge));
+        assert_eq!(poll(&mut lone), Poll::Pending, "the other end is the first");
+        let mut top = Box::pin(player.end(id(0), "top", Step::Merge));
+        assert_eq!(poll(&mut top), Poll::Ready(()));
+        assert_eq!(poll(&mut lone), Poll::Pending, "nothing has started yet after the first end");
+        player.settled(id(1));
+        assert_eq!(poll(&mut lone), Poll::Pending, "that was another attempt");
+        player.settled(id(0));
+        assert_eq!(poll(&mut lone), Poll::Ready(()));
     }
 }

@@ -43,16 +43,10 @@ pub(crate) fn make_room(
 /// Returns a fault of the machine that would make any work fail, with a sentence about it. It is
 /// found by doing: the directories are written to.
 pub(crate) fn trouble(place: &StatePaths) -> Option<(MachineFault, String)> {
+    if let Some(short) = shortage(place) {
+        return Some(short);
+    }
     for path in [place.state.clone(), place.views()] {
-        if let Ok(disk) = room::disk(path.as_std_path()) {
-            if disk.bytes_free < DISK_BYTES_MIN {
-                let what = format!("only {} MB are free in `{path}`", disk.bytes_free >> 20);
-                return Some((MachineFault::DiskFull, what));
-            }
-            if disk.inodes_free.is_some_and(|inodes| inodes < INODES_LEAST) {
-                return Some((MachineFault::NoInodes, format!("no more files fit in `{path}`")));
-            }
-        }
         if let Err(error) = file::write_atomic(path.join(PROBE).as_std_path(), &[0; 4096]) {
             let fault = fault::of_own_path(&error);
             return Some((fault, crate::cause::chain(&error)));
@@ -60,6 +54,19 @@ pub(crate) fn trouble(place: &StatePaths) -> Option<(MachineFault, String)> {
         let _next_time = dir::remove_file(path.join(PROBE).as_std_path());
     }
     None
+}
+
+/// Returns what the disk is short of, with a sentence about it. Nothing is written.
+pub(crate) fn shortage(place: &StatePaths) -> Option<(MachineFault, String)> {
+    [place.state.clone(), place.views()].into_iter().find_map(|path| {
+        let disk = room::disk(path.as_std_path()).ok()?;
+        if disk.bytes_free < DISK_BYTES_MIN {
+            let what = format!("only {} MB are free in `{path}`", disk.bytes_free >> 20);
+            return Some((MachineFault::DiskFull, what));
+        }
+        let has_none = disk.inodes_free.is_some_and(|inodes| inodes < INODES_LEAST);
+        has_none.then(|| (MachineFault::NoInodes, format!("no more files fit in `{path}`")))
+    })
 }
 
 /// The processes that belong to this state directory while nobody works in it. What a version

@@ -225,6 +225,8 @@ impl Slot {
     fn read_again(&self, commit: &Oid) -> Result<TreeSnapshot, GitError> {
         let index = self.own.join("verify.index");
         remove_tree(&index)?;
+        // Of a git of ours that was killed.
+        remove_tree(&self.own.join("verify.index.lock"))?;
         self.hub()
             .git_in(format!("verify {commit}"), &self.dir, &index)
             .args(["read-tree", commit.as_str()])

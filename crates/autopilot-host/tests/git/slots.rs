@@ -260,6 +260,20 @@ fn a_broken_index_or_a_stale_lock_of_ours_does_not_stop_a_slot() {
 }
 
 #[test]
+fn a_stale_lock_of_ours_does_not_stop_a_proof_slot() {
+    let world = World::new();
+    let open = world.open();
+    let proof = open.slots.proof(1);
+    let own = world.state.join("own/p1");
+    for name in ["index.lock", "verify.index.lock"] {
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join(name), "").unwrap();
+        open.fill(&proof, &open.base());
+        proof.verify_clean(&open.base()).unwrap();
+    }
+}
+
+#[test]
 fn a_slot_is_removed_only_after_a_rescue() {
     let world = World::new();
     let open = world.open();

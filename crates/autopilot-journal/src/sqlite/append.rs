@@ -80,7 +80,13 @@ impl Journal for SqliteJournal {
                 Err(AppendRefusal::Rule(error)) => return Err(error),
             }
         }
-        tx.commit().map_err(fail)
+        let written =
+            batch.heads.iter().next_back().map(|(run, head)| ((*run).to_owned(), head.last));
+        tx.commit().map_err(fail)?;
+        if let Some((run, seq)) = written.filter(|(_, seq)| *seq > 0) {
+            self.mark.note(&run, seq);
+        }
+        Ok(())
     }
 }
 

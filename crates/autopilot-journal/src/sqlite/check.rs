@@ -61,6 +61,7 @@ impl Health {
 pub fn check(path: &Utf8Path) -> Result<Health, Error> {
     file::check_present(path)?;
     let mut health = Health::default();
+    let last = log_mark::LastRecord::read(path);
     health.structure.extend(log_mark::missing_log(path)?);
     health.structure.extend(wal::damage(path)?);
     let store = match open_damaged(path).and_then(|store| {
@@ -74,6 +75,10 @@ pub fn check(path: &Utf8Path) -> Result<Health, Error> {
         }
         Err(error) => return Err(error),
     };
+    let is_whole = health.structure.is_empty();
+    if let Some(last) = last.filter(|_| is_whole) {
+        health.structure.extend(last.missed_in(&store)?);
+    }
     health.structure.extend(structure(&store));
     for (key, run) in runs(&store) {
         health.runs.push(walk(&store, key, &run, &mut |_sound| Ok(()))?);

@@ -22,8 +22,13 @@ impl SqliteReader {
             let (path, readable) = (path.to_owned(), readable.unwrap_or_default());
             return Err(Error::Damaged { path, what, readable });
         }
+        let last = log_mark::LastRecord::read(path);
         let store = open_read_only(path)?;
         schema::check_readable(&store)?;
+        if let Some(what) = last.map(|last| last.missed_in(&store)).transpose()?.flatten() {
+            let readable = super::check::reach(&store);
+            return Err(Error::Damaged { path: path.to_owned(), what, readable });
+        }
         Ok(Self { store })
     }
 }

@@ -37,10 +37,14 @@ pub fn salvage(from: &Utf8Path, into: &Utf8Path) -> Result<Salvage, Error> {
     let missing = log_mark::missing_log(from)?;
     let log_lost = missing.map_or_else(|| wal::damage(from), |what| Ok(Some(what)))?;
     let mut salvage = Salvage { log_lost, ..Salvage::default() };
+    let last = log_mark::LastRecord::read(from);
     let old = open_damaged(from).map_err(|error| match error.trouble() {
         Some(StorageTrouble::Damaged) => survey(from, error),
         _ => error,
     })?;
+    if let Some(last) = last.filter(|_| salvage.log_lost.is_none()) {
+        salvage.log_lost = last.missed_in(&old)?;
+    }
     file::create_filled(into, |new| {
         let fail = |source| super::storage_error(into, "save records", source);
         let tx = new.conn.transaction().map_err(fail)?;
