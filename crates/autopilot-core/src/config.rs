@@ -22,6 +22,8 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::flaky::FlakyGates;
+use crate::gate_order::GateOrder;
 use crate::limit::ReviewGate;
 use crate::rows::rows;
 use crate::step::Step;
@@ -184,6 +186,9 @@ pub struct Commands {
     pub uat: Option<String>,
     /// The directory in which executable acceptance tests may be written; `None` forbids them.
     pub uat_dir: Option<String>,
+    /// Whether the commands of a gate run side by side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
 }
 
 impl Commands {
@@ -278,6 +283,9 @@ pub struct Rounds {
     /// Whether a change whose validation failed is reviewed too.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub review_on_red: bool,
+    /// The order in which the commands of a gate start.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub gate_order: GateOrder,
 }
 
 /// The acceptance cases that a reviewer writes.
@@ -317,6 +325,12 @@ pub struct Gates {
     pub warm: WarmGates,
     #[serde(default, skip_serializing_if = "is_usual")]
     pub last_word: LastWord,
+    /// What counts when a command fails that might pass on the same tree.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub flaky: FlakyGates,
+    /// The names of tests that are known to be flaky.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_flaky: Vec<String>,
 }
 
 rows! {

@@ -1,6 +1,7 @@
 //! The results of a gate, kept as one text for later prompts and for people, and which of its
 //! failures count against the change.
 
+use crate::flaky::FirstTry;
 use crate::guard::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -42,6 +43,12 @@ pub struct SeenCommand {
     /// The command ended by itself, with an exit code.
     #[serde(default)]
     pub ended: bool,
+    /// The time that the command took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
+    /// The failure before this result, when the command was run again on the same tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_try: Option<FirstTry>,
 }
 
 impl RoundEvidence {

@@ -19,6 +19,7 @@ use crate::event::{
     TaskEnd, TaskEntry,
 };
 use crate::flow::{Flow, Pipeline, RoundReason};
+use crate::gate_book::GateBook;
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
@@ -85,6 +86,9 @@ pub struct Run {
     /// The only task that is worked on; the run halts when it has ended.
     #[serde(default)]
     pub focus: Option<TaskId>,
+    /// The gates that were run.
+    #[serde(default, skip_serializing_if = "GateBook::is_empty")]
+    pub gates: GateBook,
     /// A gate of the run passed over a seed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm: bool,
