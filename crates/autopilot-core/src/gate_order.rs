@@ -58,7 +58,7 @@ mod tests {
             sorted.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join(" ")
         };
         let base = evidence(&[("t", 900), ("l", 20), ("f", 30)]);
-        assert_eq!(lines(GateOrder::Learnt, &[base.clone()]), "l f t new");
+        assert_eq!(lines(GateOrder::Learnt, std::slice::from_ref(&base)), "l f t new");
         let last = evidence(&[("l", 1000), ("new", 1)]);
         assert_eq!(lines(GateOrder::Learnt, &[last, base.clone()]), "new f t l");
         assert_eq!(lines(GateOrder::Learnt, &[]), "t l f new");

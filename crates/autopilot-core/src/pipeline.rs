@@ -110,6 +110,8 @@ Switch -> &'static str {
     SpareCases: "no `uat` command would run the cases, and `uat.generate` is auto",
     /// Gates may run over a seed, so the result is proven once more from nothing.
     ColdProof: "nobody asked to prove the result from nothing",
+    /// The base is proven although an earlier run proved it (`--prove-base`).
+    ProveBase: "nobody asked to prove the base again",
 }}
 
 impl Switch {

@@ -72,6 +72,8 @@ pub struct RunRequest {
     /// Tasks that depend on a failed task are not started.
     pub fail_fast: bool,
     pub allow_red_base: bool,
+    /// The base is proven although an earlier run proved it.
+    pub prove_base: bool,
     /// The command-line options that override the configuration.
     pub options: Options,
     pub limits: LimitChange,
@@ -340,6 +342,7 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::PlanGate, plan_gate || request.hold_plan),
         (Switch::EndGate, end_gate),
         (Switch::FailFast, request.fail_fast),
+        (Switch::ProveBase, request.prove_base),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
     ];

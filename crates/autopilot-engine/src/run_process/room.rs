@@ -116,11 +116,12 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
 
 /// The directories of the state into which this program writes files, and how deep below them.
 /// Worktrees, homes and git's objects are not searched: they are not ours, and large.
-const WRITTEN: [(&str, usize); 9] = [
+const WRITTEN: [(&str, usize); 10] = [
     ("", 0),
     ("hub.git", 0),
     ("hub.git/info", 0),
     ("tmp", 0),
+    ("bases", 0),
     ("cache", 3),
     ("inbox", usize::MAX),
     ("own", usize::MAX),

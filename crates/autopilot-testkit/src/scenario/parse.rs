@@ -307,6 +307,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "spare-review" => Ok(Switch::SpareReview),
         "spare-cases" => Ok(Switch::SpareCases),
         "cold-proof" => Ok(Switch::ColdProof),
+        "prove-base" => Ok(Switch::ProveBase),
         other => Err(format!("`{other}` is no switch")),
     }
 }
