@@ -33,6 +33,11 @@ LastWord -> &'static str {
     Warm: "warm",
 }}
 
+/// Returns whether a run with these settings is proven once more from nothing before it is done.
+pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord) -> bool {
+    warm == WarmGates::Auto && last_word == LastWord::Cold
+}
+
 /// The reason why a gate starts from nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColdCause {
@@ -311,7 +316,8 @@ pub fn installs_only(line: &str) -> bool {
     let mut parts = parts.map(|words| words.collect::<Vec<_>>());
     parts.all(|words| match words.as_slice() {
         [program, verb, ..] => {
-            let is_plain = words.iter().all(|word| !word.contains(['|', ';', '&', '`', '$', '(', '>', '<']));
+            let is_plain =
+                words.iter().all(|word| !word.contains(['|', ';', '&', '`', '$', '(', '>', '<']));
             is_plain && INSTALLS.iter().any(|(name, verbs)| name == program && verbs.contains(verb))
         }
         _ => false,
@@ -460,16 +466,37 @@ mod tests {
     fn a_failure_that_smells_of_the_layer_or_ends_the_task_is_looked_at_again() {
         assert_eq!(red_look("assertion failed", false), RedLook::Believe);
         assert_eq!(red_look("assertion failed", true), RedLook::Again);
-        assert_eq!(red_look("rename: Invalid cross-device link (os error 18)", false), RedLook::Again);
-        assert_eq!(red_look("Error: EXDEV: cross-device link not permitted", false), RedLook::Again);
+        assert_eq!(
+            red_look("rename: Invalid cross-device link (os error 18)", false),
+            RedLook::Again
+        );
+        assert_eq!(
+            red_look("Error: EXDEV: cross-device link not permitted", false),
+            RedLook::Again
+        );
     }
 
     #[test]
     fn only_a_plain_installation_is_left_out() {
-        for line in ["npm ci", "npm ci && npm install --no-save x", "uv sync --frozen", "pip install -r requirements.txt"] {
+        for line in [
+            "npm ci",
+            "npm ci && npm install --no-save x",
+            "uv sync --frozen",
+            "pip install -r requirements.txt",
+        ] {
             assert!(installs_only(line), "{line}");
         }
-        for line in ["", "npm", "npm run build", "npm ci; make gen", "npm ci && make gen", "pip install $X", "sh setup.sh", "npm ci > log", "npm ci | tee x"] {
+        for line in [
+            "",
+            "npm",
+            "npm run build",
+            "npm ci; make gen",
+            "npm ci && make gen",
+            "pip install $X",
+            "sh setup.sh",
+            "npm ci > log",
+            "npm ci | tee x",
+        ] {
             assert!(!installs_only(line), "{line}");
         }
     }
