@@ -40,6 +40,9 @@ pub struct SeenCommand {
     /// The command changed tracked files, which it must not.
     #[serde(default)]
     pub changed: bool,
+    /// The command ran over a seed, not from nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
     /// The command ended by itself, with an exit code.
     #[serde(default)]
     pub ended: bool,

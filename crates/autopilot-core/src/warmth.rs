@@ -33,6 +33,11 @@ LastWord -> &'static str {
     Warm: "warm",
 }}
 
+/// Returns whether a run with these settings is proven once more from nothing before it is done.
+pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord) -> bool {
+    warm == WarmGates::Auto && last_word == LastWord::Cold
+}
+
 /// The reason why a gate starts from nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColdCause {

@@ -26,6 +26,7 @@ use autopilot_core::number::count;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
+use autopilot_core::warmth::needs_cold_proof;
 use autopilot_host::file::{self, FileError};
 use autopilot_host::git::{UserRepo, run_branch};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -345,6 +346,7 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::ProveBase, request.prove_base),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
+        (Switch::ColdProof, needs_cold_proof(config.gates.warm, config.gates.last_word)),
     ];
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }

@@ -71,9 +71,7 @@ pub fn blame(error: &JobError) -> Blame {
         JobError::Store(error) => Blame::Machine(of_store(error)),
         JobError::Spawn(error) => of_spawn(error),
         JobError::Git(error) => of_git(error, Blame::Machine(MachineFault::Git)),
-        JobError::Warm(WarmError::Git(error)) => {
-            of_git(error, Blame::Machine(MachineFault::Git))
-        }
+        JobError::Warm(WarmError::Git(error)) => of_git(error, Blame::Machine(MachineFault::Git)),
         JobError::Warm(WarmError::File { source, .. }) => {
             Blame::Machine(of_own_file(source, MachineFault::Internal))
         }

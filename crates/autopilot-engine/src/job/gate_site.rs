@@ -7,12 +7,11 @@ use super::workshop::{Bench, For, seconds_now};
 use super::{Job, JobError};
 use crate::environment::GateRoom;
 use autopilot_core::evidence::SETUP;
-use autopilot_core::step::CacheUse;
 use autopilot_core::warmth::WarmGates;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::dir;
 use autopilot_host::git::{AttemptName, KeepFiles, Oid, Prepare};
-use autopilot_host::jail::{JailMount, JailPlan};
+use autopilot_host::jail::JailPlan;
 use autopilot_host::warm::{ColdRoom, GateLayer, RoomPaths, WarmStore};
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::{Path, PathBuf};
@@ -47,7 +46,11 @@ pub struct CommandRoom {
 }
 
 impl CommandRoom {
-    fn new(store: &WarmStore, seen: PathBuf, put: impl FnOnce(&mut JailPlan)) -> Option<CommandRoom> {
+    fn new(
+        store: &WarmStore,
+        seen: PathBuf,
+        put: impl FnOnce(&mut JailPlan),
+    ) -> Option<CommandRoom> {
         let mut plan = JailPlan::default();
         put(&mut plan);
         Some(CommandRoom { inside: inside(store.place())?, seen, plan })
@@ -58,11 +61,6 @@ impl CommandRoom {
         plan.mounts.extend(self.plan.mounts.iter().cloned());
         plan.write.extend(self.plan.write.iter().cloned());
         plan.tmp.clone_from(&self.plan.tmp);
-    }
-
-    /// The mounts of the room.
-    pub fn mounts(&self) -> &[JailMount] {
-        &self.plan.mounts
     }
 }
 
@@ -152,7 +150,7 @@ impl Job {
         HomePlan { dir: home, files: self.home_files(), ..HomePlan::default() }.make()?;
         let cache = Utf8PathBuf::from_path_buf(cache).map_err(|path| JobError::NotUtf8 { path })?;
         let known = self.seed_caches();
-        if self.want.step.row().caches != CacheUse::Seed && known.exists() {
+        if known.exists() {
             blocking(|| copy_over(&known, &cache))?;
         }
         self.make_caches(&cache)?;
@@ -186,7 +184,8 @@ impl Job {
     }
 }
 
-fn copy_over(from: &Utf8Path, to: &Utf8Path) -> Result<(), JobError> {
+/// Replaces a directory by a copy of another.
+pub(super) fn copy_over(from: &Utf8Path, to: &Utf8Path) -> Result<(), JobError> {
     dir::remove(to.as_std_path()).map_err(JobError::directory("replace", to))?;
     dir::copy(from.as_std_path(), to.as_std_path()).map_err(JobError::directory("fill", to))
 }

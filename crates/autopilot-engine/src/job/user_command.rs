@@ -1,8 +1,8 @@
 //! The user's own commands, run by the controller on a committed tree. Only their exit codes prove
 //! anything.
 
-use super::process::{JobProgram, ProcessResult};
 use super::gate_site::CommandSite;
+use super::process::{JobProgram, ProcessResult};
 use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, Variables};
@@ -26,6 +26,8 @@ pub struct CommandCheck {
     pub log: String,
     /// The command changed tracked files.
     pub changed: bool,
+    /// The command ran over a seed.
+    pub is_warm: bool,
 }
 
 impl CommandCheck {
@@ -70,6 +72,7 @@ impl CommandCheck {
             failing: failing_tests(text),
             mark: (!text.trim().is_empty()).then(|| failure_fingerprint(text)),
             changed: self.changed,
+            warm: self.is_warm,
             ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
         }
     }
@@ -142,7 +145,8 @@ impl Job {
                 variables
             }
             For::Proof => {
-                let mut variables = self.gate_variables(site.room.as_ref().map(|room| &room.inside));
+                let mut variables =
+                    self.gate_variables(site.room.as_ref().map(|room| &room.inside));
                 self.context.workshop.ports.name(self.want.id, &mut variables);
                 variables
             }
@@ -162,6 +166,6 @@ impl Job {
         };
         let show = |_, line: &str, _| self.show_output(line);
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
-        Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false })
+        Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false, is_warm: false })
     }
 }

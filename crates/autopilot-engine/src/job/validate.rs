@@ -12,7 +12,6 @@ use autopilot_core::flow::merging::baseline;
 use autopilot_core::guard::{Finding, broken_rules};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
-use std::time::Instant;
 
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {

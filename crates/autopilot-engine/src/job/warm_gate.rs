@@ -1,29 +1,22 @@
-//! Gates over a seed: which may be, the seed of a run's base, and the commands in layers over it.
+//! Gates over the seeds of a run's base: which may be, and the commands in layers over them.
 
+use super::base_seed::SeedSearch;
 use super::change::in_guard_words;
-use super::gate_site::{self, GateSite};
+use super::gate_site::GateSite;
 use super::own_work::blocking;
 use super::user_command::{self, CommandCheck};
 use super::{Job, JobError};
-use crate::toolchain;
-use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::warmth::{self, LastWord, RedLook, WarmGates};
-use autopilot_host::fail;
 use autopilot_host::git::Oid;
 use autopilot_host::sandbox::SandboxPlan;
 use autopilot_host::warm::{
-    self, ColdRoom, GateLayer, LayerKind, SealRequest, SealedSeed, SeedBounds, WarmError, WarmProbe,
-    WarmStore,
+    self, GateLayer, LayerKind, SealedSeed, WarmError, WarmProbe, WarmStore,
 };
-use autopilot_host::{dir, exec, file, jail};
-use camino::Utf8PathBuf;
-use std::sync::PoisonError;
+use autopilot_host::{exec, jail};
 use std::time::{Duration, Instant};
 
-/// The seeds that stay: of the branches that somebody works on, and not for ever.
-const BOUNDS: SeedBounds = SeedBounds { seeds_max: 4, bytes_max: 20 << 30 };
 /// A whole copy of a seed has to be cheaper than this part of a gate from nothing.
 const COPY_PAYS_BELOW: u32 = 3;
 
@@ -38,16 +31,17 @@ pub struct GateRun {
 }
 
 /// What a gate starts from.
-pub enum GateGround {
-    Cold {
-        /// Why the seed that is there is not used.
-        why: Option<String>,
-    },
-    Warm {
-        seed: SealedSeed,
-        kind: LayerKind,
-    },
+enum GateGround {
+    Nothing,
+    /// From nothing, because of what the change is.
+    NothingFor(String),
+    /// From the seeds of its commands.
+    Seeds,
 }
+
+const NO_SEED: &str = "the base left nothing to start from";
+const OUTDATED: &str = "the tools or settings are no longer those that the base was built with";
+const NO_LAYER: &str = "starting from what the base built costs more than it saves here";
 
 impl Job {
     /// The store of rooms and seeds; none where programs have no mounts of their own.
@@ -67,42 +61,41 @@ impl Job {
     }
 
     /// What a gate on this commit starts from.
-    pub(super) fn ground(
+    fn ground(
         &self,
         commit: &Oid,
         commands: &[(&'static str, String)],
     ) -> Result<GateGround, JobError> {
-        let cold = |why: Option<String>| Ok(GateGround::Cold { why });
         let gates = &self.context.config.gates;
         // A run of a version without a last proof must not need one.
         let has_last_word =
             gates.last_word == LastWord::Warm || self.run.switches.contains(&Switch::ColdProof);
         if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
-            return cold(None);
+            return Ok(GateGround::Nothing);
         }
-        let Some(seed) = self.base_seed()? else { return cold(None) };
-        let Some(kind) = self.layer_kind(&seed)? else { return cold(None) };
-        let change = blocking(|| self.context.workshop.change(&self.run_base()?, commit))?;
+        let base = self.run_base()?;
+        let change = blocking(|| self.context.workshop.change(&base, commit))?;
         let setup = self.context.config.worktrees.setup.iter();
         let lines: Vec<String> =
             commands.iter().map(|(_, line)| line).chain(setup).cloned().collect();
-        match warmth::cold_cause(&in_guard_words(&change).files, &lines) {
-            Some(cause) => cold(Some(cause.to_string())),
-            None => Ok(GateGround::Warm { seed, kind }),
-        }
+        Ok(match warmth::cold_cause(&in_guard_words(&change).files, &lines) {
+            Some(cause) => GateGround::NothingFor(cause.to_string()),
+            None => GateGround::Seeds,
+        })
     }
 
-    /// The seed of the run's base, if there is one.
-    pub(super) fn base_seed(&self) -> Result<Option<SealedSeed>, JobError> {
-        let known = || self.context.workshop.seed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seed) = known().clone() {
-            return Ok(Some(seed));
-        }
-        let Some(store) = self.warm_store()? else { return Ok(None) };
-        let key = self.seed_key()?;
-        let found = blocking(|| store.find(&key))?;
-        known().clone_from(&found);
-        Ok(found)
+    /// The seed that a command starts from, and the way to lay a gate over it; an inner error says
+    /// why it starts from nothing.
+    fn start_of(&self, line: &str) -> Result<Result<(SealedSeed, LayerKind), String>, JobError> {
+        let seed = match self.seed_of(line)? {
+            SeedSearch::Found(seed) => seed,
+            SeedSearch::Missing => return Ok(Err(NO_SEED.to_owned())),
+            SeedSearch::Outdated => return Ok(Err(OUTDATED.to_owned())),
+        };
+        Ok(match self.layer_kind(&seed)? {
+            Some(kind) => Ok((seed, kind)),
+            None => Err(NO_LAYER.to_owned()),
+        })
     }
 
     /// The cheapest way to lay a gate over a seed here.
@@ -125,8 +118,7 @@ impl Job {
             };
             let state = self.context.place.state.as_std_path();
             let namespaces = &self.context.sandbox.namespaces;
-            let found =
-                blocking(|| warm::probe(state, path.as_ref(), &supervisor, namespaces))?;
+            let found = blocking(|| warm::probe(state, path.as_ref(), &supervisor, namespaces))?;
             let _other = known.set(found);
         }
         known.get().ok_or(JobError::Internal("a probe without an answer"))
@@ -140,32 +132,54 @@ impl Job {
         commands: Vec<(&'static str, String)>,
         since: Instant,
     ) -> Result<GateRun, JobError> {
-        let mut ground = self.ground(commit, &commands)?;
+        let ground = self.ground(commit, &commands)?;
         let mut run = GateRun::default();
-        if let GateGround::Cold { why: Some(why) } = &ground {
+        if let GateGround::NothingFor(why) = &ground {
             run.notes.push(format!("proven from nothing: {why}"));
         }
         for (name, line) in commands {
             if self.cancel.is_asked() {
                 break;
             }
-            if let GateGround::Warm { seed, kind } = &ground {
-                match self.warm_check((name, &line), commit, (seed, *kind), since).await? {
-                    Ok(check) => {
-                        run.is_warm = true;
-                        let check = self.look_again(check, commit, since, &mut run.notes).await?;
-                        run.checks.push(check);
-                        continue;
-                    }
-                    Err(why) => {
-                        run.notes.push(format!("proven from nothing: {why}"));
-                        ground = GateGround::Cold { why: Some(why) };
-                    }
+            let check = match &ground {
+                GateGround::Seeds => {
+                    self.warm_or_cold((name, &line), commit, since, &mut run).await?
                 }
-            }
-            run.checks.push(self.cold_check((name, &line), commit, since).await?);
+                GateGround::Nothing | GateGround::NothingFor(_) => {
+                    self.cold_check((name, &line), commit, since).await?
+                }
+            };
+            run.checks.push(check);
         }
         Ok(run)
+    }
+
+    /// Runs a command over its seed if it has one that can be trusted, else from nothing.
+    async fn warm_or_cold(
+        &self,
+        (name, line): (&'static str, &str),
+        commit: &Oid,
+        since: Instant,
+        run: &mut GateRun,
+    ) -> Result<CommandCheck, JobError> {
+        let why = match self.start_of(line)? {
+            Ok((seed, kind)) => {
+                match self.warm_check((name, line), commit, (&seed, kind), since).await? {
+                    Ok(check) => {
+                        let check = self.look_again(check, commit, since, &mut run.notes).await?;
+                        run.is_warm |= check.is_warm;
+                        return Ok(check);
+                    }
+                    Err(why) => why,
+                }
+            }
+            Err(why) => why,
+        };
+        // Most commands have no seed because they are quick.
+        if why != NO_SEED {
+            run.notes.push(format!("{name} proven from nothing: {why}"));
+        }
+        self.cold_check((name, line), commit, since).await
     }
 
     async fn cold_check(
@@ -209,6 +223,7 @@ impl Job {
             }
         }
         let mut check = self.command_at(name, line, &site, since).await?;
+        check.is_warm = true;
         if let GateSite::Layer(layer) = &site {
             let found = blocking(|| layer.differences())?;
             if let Some(path) = found.touched.first() {
@@ -235,109 +250,12 @@ impl Job {
         }
         let cold = self.cold_check((check.name, &check.line), commit, since).await?;
         if cold.passed() {
-            notes.push(format!("{} over what the base built, and passed from nothing", check.failure()));
+            notes.push(format!(
+                "{} over what the base built, and passed from nothing",
+                check.failure()
+            ));
         }
         Ok(cold)
-    }
-
-    /// Proves the untouched base, all commands in one room, and seals the room if that pays.
-    pub(super) async fn base_checks(
-        &self,
-        base: &Oid,
-        commands: Vec<(&'static str, String)>,
-    ) -> Result<GateRun, JobError> {
-        if self.warm_store()?.is_none() || self.context.config.gates.warm == WarmGates::Off {
-            return self.checks(base, commands, self.began).await;
-        }
-        let mut run = GateRun::default();
-        let mut site = self.cold_site(base, self.began).await?;
-        let (mut is_whole, began) = (true, Instant::now());
-        let last = commands.len().saturating_sub(1);
-        for (place, (name, line)) in commands.into_iter().enumerate() {
-            if self.cancel.is_asked() {
-                return Ok(run);
-            }
-            let mut check = self.command_at(name, &line, &site, self.began).await?;
-            let changed = !site.changed()?.is_empty();
-            check.changed = changed && name == user_command::FORMAT;
-            run.checks.push(check);
-            if changed {
-                is_whole = false;
-                if place < last {
-                    site = self.cold_site(base, self.began).await?;
-                }
-            }
-        }
-        let is_green = run.checks.iter().all(CommandCheck::passed);
-        let pays = match fail::seed_pays_from() {
-            Some(least) => began.elapsed() >= least,
-            None => warmth::seed_pays(began.elapsed()),
-        };
-        let GateSite::Room(room) = site else { return Ok(run) };
-        let kept = match is_whole && is_green && pays {
-            true => self.seal(*room, began.elapsed()),
-            false => self.keep_caches(*room),
-        };
-        if let Err(error) = kept {
-            run.notes.push(crate::cause::chain(&error));
-        }
-        Ok(run)
-    }
-
-    fn seal(&self, room: ColdRoom, cold: Duration) -> Result<(), JobError> {
-        let (key, home) = (self.seed_key()?, self.home_files());
-        let request = SealRequest { key: &key, cold, home: &home };
-        let seed = blocking(|| room.seal(&request))?;
-        let from = seed.root().join("cache");
-        let to = self.seed_caches();
-        blocking(|| {
-            dir::remove(to.as_std_path()).map_err(JobError::directory("replace", &to))?;
-            dir::copy(&from, to.as_std_path()).map_err(JobError::directory("fill", &to))
-        })?;
-        *self.context.workshop.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some(seed);
-        let state = self.context.place.state.as_std_path();
-        blocking(|| warm::bound(state, &BOUNDS).map(|_removed| ()))
-    }
-
-    /// Keeps the package caches that the base has filled.
-    fn keep_caches(&self, room: ColdRoom) -> Result<(), JobError> {
-        let (from, to) = (room.paths().cache, self.seed_caches());
-        blocking(|| {
-            dir::remove(to.as_std_path()).map_err(JobError::directory("replace", &to))?;
-            let parent = to.parent().map(Utf8PathBuf::from).unwrap_or_default();
-            dir::create_private(parent.as_std_path())
-                .map_err(JobError::directory("create", &parent))?;
-            dir::move_to(&from, to.as_std_path()).map_err(JobError::directory("keep", &to))
-        })?;
-        blocking(|| room.remove())
-    }
-
-    /// The name of the seed of the run's base: everything that its content depends on.
-    fn seed_key(&self) -> Result<String, JobError> {
-        let base = self.run_base()?;
-        let tree = blocking(|| self.context.workshop.hub.tree_of(&base))?;
-        let config = &self.context.config;
-        let root = &self.context.place.root;
-        let copied = config.worktrees.copy.iter().map(|name| {
-            let path = root.join(name);
-            let bytes = file::read_capped(path.as_std_path(), super::room::HOME_FILE_BYTES_MAX);
-            sha256_hex(&bytes.unwrap_or_default())
-        });
-        let home = self.home_files();
-        let home = home.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes)));
-        let mut commands: Vec<String> =
-            config.commands.validation(None).into_iter().map(|(_, line)| line).collect();
-        commands.extend(config.worktrees.setup.clone());
-        let tools = toolchain::fingerprint(&commands, &self.context.variables);
-        let place = self.warm_store()?.and_then(|store| gate_site::inside(store.place()));
-        let variables = self.gate_variables(place.as_ref());
-        let sandbox = &config.sandbox;
-        let text = serde_json::to_string(&(
-            (env!("CARGO_PKG_VERSION"), tree.to_string(), commands, tools),
-            (copied.collect::<Vec<_>>(), home.collect::<Vec<_>>(), variables),
-            (format!("{:?}", sandbox.network), &sandbox.write, &sandbox.sockets),
-        ));
-        Ok(sha256_hex(text.map_err(JobError::Json)?.as_bytes()))
     }
 }
 

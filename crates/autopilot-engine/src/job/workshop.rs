@@ -1,5 +1,6 @@
 //! The hub, the slots and the user's repository, for jobs that must not block.
 
+use super::base_seed::KnownSeeds;
 use super::own_work::{blocking, rescuing, saving};
 use super::train::MergeQueue;
 use super::{Job, JobError};
@@ -14,7 +15,7 @@ use autopilot_host::git::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
     KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
 };
-use autopilot_host::warm::{SealedSeed, WarmError, WarmProbe, WarmStore};
+use autopilot_host::warm::{WarmError, WarmProbe, WarmStore};
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -34,8 +35,8 @@ pub struct Workshop {
     /// Rooms and seeds of gates, once one was asked for.
     pub warm: Arc<OnceLock<WarmStore>>,
     pub probe: Arc<OnceLock<WarmProbe>>,
-    /// The seed of the run's base, once it is known.
-    pub seed: Arc<Mutex<Option<SealedSeed>>>,
+    /// The seeds of the run's base that are known.
+    pub seeds: Arc<Mutex<KnownSeeds>>,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
@@ -74,7 +75,7 @@ impl Workshop {
             ports: Ports::default(),
             warm: Arc::default(),
             probe: Arc::default(),
-            seed: Arc::default(),
+            seeds: Arc::default(),
             slots,
             agents: Lessor::default(),
             proofs: Lessor::default(),
