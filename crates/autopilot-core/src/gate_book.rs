@@ -1,10 +1,12 @@
-//! The gates that a run has seen, by everything that their verdicts depend on. What is proven is not
-//! proven again, and what failed before and passes now is flaky.
+//! The gates that a run has seen lately, by everything that their verdicts depend on. What is proven
+//! is not proven again, and what failed before and passes now is flaky.
 
 use crate::event::{Facts, Outcome};
 use crate::id::AttemptId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+
+/// The gates that are remembered. A gate is asked for again soon or never.
+const GATES_MAX: usize = 64;
 
 /// A gate and its verdict, as an attempt reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,9 +21,11 @@ pub struct GateMark {
     pub taken: Option<AttemptId>,
 }
 
-/// A gate whose commands all passed.
+/// A gate whose commands were run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProvenGate {
+pub struct KnownGate {
+    pub key: String,
+    pub is_green: bool,
     pub by: AttemptId,
     /// Blob: the evidence.
     pub answer: Option<String>,
@@ -31,43 +35,39 @@ pub struct ProvenGate {
     pub is_warm: bool,
 }
 
-/// The gates of a run.
+/// The gates of a run, the latest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateBook {
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    green: BTreeMap<String, ProvenGate>,
-    /// The logs of gates that failed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    red: BTreeMap<String, Option<String>>,
-}
+pub struct GateBook(Vec<KnownGate>);
 
 impl GateBook {
     /// Whether nothing was noted yet.
     pub fn is_empty(&self) -> bool {
-        self.green.is_empty() && self.red.is_empty()
+        self.0.is_empty()
     }
 
     /// Notes the gate of an attempt that ended, if it ran one.
     pub fn note(&mut self, by: AttemptId, outcome: &Outcome, facts: &Facts) {
         let is_verdict = matches!(outcome, Outcome::Passed | Outcome::Failed { .. });
         let Some(mark) = facts.gate.as_deref().filter(|_| is_verdict) else { return };
-        if !mark.is_green {
-            self.red.insert(mark.key.clone(), facts.log.clone());
-        } else if mark.taken.is_none() {
-            let (answer, log) = (facts.answer.clone(), facts.log.clone());
-            let gate = ProvenGate { by, answer, log, is_warm: facts.warm };
-            self.green.insert(mark.key.clone(), gate);
+        if mark.taken.is_some() {
+            return;
         }
+        let GateMark { key, is_green, .. } = mark.clone();
+        self.0.retain(|known| known.key != key || known.is_green != is_green);
+        let (answer, log) = (facts.answer.clone(), facts.log.clone());
+        self.0.push(KnownGate { key, is_green, by, answer, log, is_warm: facts.warm });
+        let too_many = self.0.len().saturating_sub(GATES_MAX);
+        self.0.drain(..too_many);
     }
 
     /// The gate with this key that passed.
-    pub fn proven(&self, key: &str) -> Option<&ProvenGate> {
-        self.green.get(key)
+    pub fn proven(&self, key: &str) -> Option<&KnownGate> {
+        self.0.iter().find(|known| known.is_green && known.key == key)
     }
 
-    /// The log of the gate with this key that failed.
-    pub fn failed(&self, key: &str) -> Option<Option<&str>> {
-        self.red.get(key).map(Option::as_deref)
+    /// The gate with this key that failed.
+    pub fn failed(&self, key: &str) -> Option<&KnownGate> {
+        self.0.iter().find(|known| !known.is_green && known.key == key)
     }
 }
 
@@ -75,26 +75,39 @@ impl GateBook {
 mod tests {
     use super::*;
 
-    fn facts(is_green: bool, taken: Option<AttemptId>) -> Facts {
-        let mark = GateMark { key: "k".to_owned(), is_green, taken };
-        let (gate, log) = (Some(Box::new(mark)), Some("a.log".to_owned()));
-        Facts { gate, log, ..Facts::default() }
+    fn facts(key: &str, is_green: bool, taken: Option<AttemptId>) -> Facts {
+        let mark = GateMark { key: key.to_owned(), is_green, taken };
+        Facts { gate: Some(Box::new(mark)), log: Some("a.log".to_owned()), ..Facts::default() }
+    }
+
+    fn id(seq: u64) -> AttemptId {
+        AttemptId { seq, place: 0 }
     }
 
     #[test]
-    fn a_gate_is_known_by_the_attempt_that_ran_it_and_red_ones_by_their_log() {
+    fn a_gate_is_known_by_the_attempt_that_ran_it() {
         let mut book = GateBook::default();
-        let id = |seq| AttemptId { seq, place: 0 };
         let red = Outcome::Failed { why: "tests failed".to_owned() };
-        book.note(id(1), &Outcome::Revoked, &facts(true, None));
+        book.note(id(1), &Outcome::Revoked, &facts("k", true, None));
         book.note(id(2), &Outcome::Passed, &Facts::default());
         assert!(book.is_empty(), "a cancelled attempt and one without a gate say nothing");
-        book.note(id(3), &red, &facts(false, None));
-        assert_eq!((book.proven("k"), book.failed("k")), (None, Some(Some("a.log"))));
-        book.note(id(4), &red, &facts(true, None));
+        book.note(id(3), &red, &facts("k", false, None));
+        assert_eq!(book.proven("k"), None);
+        assert_eq!(book.failed("k").and_then(|gate| gate.log.as_deref()), Some("a.log"));
+        book.note(id(4), &red, &facts("k", true, None));
         assert_eq!(book.proven("k").map(|gate| gate.by), Some(id(4)), "the commands did pass");
-        book.note(id(5), &Outcome::Passed, &facts(true, Some(id(4))));
+        book.note(id(5), &Outcome::Passed, &facts("k", true, Some(id(4))));
         assert_eq!(book.proven("k").map(|gate| gate.by), Some(id(4)));
         assert_eq!((book.proven("other"), book.failed("other")), (None, None));
+    }
+
+    #[test]
+    fn the_oldest_gates_are_forgotten() {
+        let mut book = GateBook::default();
+        for seq in 0..100 {
+            book.note(id(seq), &Outcome::Passed, &facts(&seq.to_string(), true, None));
+        }
+        assert_eq!(book.0.len(), GATES_MAX);
+        assert!(book.proven("35").is_none() && book.proven("36").is_some());
     }
 }

@@ -7,6 +7,7 @@ use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, Variables};
 use autopilot_core::evidence::SeenCommand;
+use autopilot_core::flaky::FirstTry;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
@@ -26,6 +27,9 @@ pub struct CommandCheck {
     pub log: String,
     /// The command changed tracked files.
     pub changed: bool,
+    pub ms: u64,
+    /// The failure before, when the command was run once more on the same tree.
+    pub first_try: Option<FirstTry>,
     /// The command ran over a seed.
     pub is_warm: bool,
 }
@@ -74,6 +78,8 @@ impl CommandCheck {
             changed: self.changed,
             warm: self.is_warm,
             ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
+            ms: Some(self.ms),
+            first_try: self.first_try.clone(),
         }
     }
 }
