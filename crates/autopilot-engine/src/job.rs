@@ -26,6 +26,7 @@ pub mod opening;
 mod own_work;
 mod plan;
 mod process;
+mod prove;
 mod pull_request;
 mod push;
 mod review;
@@ -327,10 +328,11 @@ impl Job {
             Step::WorkflowStep => self.workflow_step().await,
             Step::Completion => self.completion().await,
             Step::Build | Step::Fix => self.build().await,
-            Step::Validate | Step::Prove => self.validate().await,
+            Step::Validate => self.validate().await,
             Step::Review => self.review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
+            Step::Prove => self.prove_from_nothing().await,
             Step::Merge => self.merge().await,
             Step::Push => blocking(|| self.push()),
             Step::PullRequest => blocking(|| self.pull_request()),

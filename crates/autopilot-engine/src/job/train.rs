@@ -419,8 +419,8 @@ fn named(others: &[String]) -> String {
 }
 
 /// Bisects for the first bad prefix, after the whole stack was checked.
-struct Halving {
-    good: usize,
+pub(super) struct Halving {
+    pub(super) good: usize,
     /// The shortest prefix known to be bad; one more than the number of members while none is.
     bad: usize,
     whole: usize,
@@ -428,11 +428,11 @@ struct Halving {
 }
 
 impl Halving {
-    fn new(proven: usize, whole: usize) -> Halving {
+    pub(super) fn new(proven: usize, whole: usize) -> Halving {
         Halving { good: proven.min(whole), bad: whole + 1, whole, looked: false }
     }
 
-    fn next(&mut self) -> Option<usize> {
+    pub(super) fn next(&mut self) -> Option<usize> {
         if self.bad - self.good <= 1 {
             return None;
         }
@@ -440,7 +440,7 @@ impl Halving {
         Some(if whole { self.whole } else { usize::midpoint(self.good, self.bad) })
     }
 
-    fn saw(&mut self, at: usize, passed: bool) {
+    pub(super) fn saw(&mut self, at: usize, passed: bool) {
         if passed {
             self.good = at;
         } else {

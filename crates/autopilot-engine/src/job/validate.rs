@@ -2,6 +2,7 @@
 //! directory that no agent has written to.
 
 use super::evidence::evidence_of;
+use super::mend::Mending;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
@@ -43,7 +44,7 @@ impl Job {
         if is_whole && is_mended {
             let failed: Vec<&CommandCheck> =
                 checks.iter().filter(|check| !check.passed()).collect();
-            facts.tasks.push(self.mending_task(&spec, &failed, None)?);
+            facts.tasks.push(self.mending_task(&spec, &failed, Mending::Together)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }

@@ -41,6 +41,7 @@ enum GateGround {
 
 const NO_SEED: &str = "the base left nothing to start from";
 const OUTDATED: &str = "the tools or settings are no longer those that the base was built with";
+const REFUTED: &str = "what passed over the base's build has failed from nothing in this run";
 const NO_LAYER: &str = "starting from what the base built costs more than it saves here";
 
 impl Job {
@@ -72,6 +73,9 @@ impl Job {
             gates.last_word == LastWord::Warm || self.run.switches.contains(&Switch::ColdProof);
         if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
             return Ok(GateGround::Nothing);
+        }
+        if self.run.is_seed_refuted {
+            return Ok(GateGround::NothingFor(REFUTED.to_owned()));
         }
         let base = self.run_base()?;
         let change = blocking(|| self.context.workshop.change(&base, commit))?;
