@@ -92,6 +92,9 @@ pub struct Run {
     /// A gate of the run passed over a seed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm: bool,
+    /// What passed over a seed has failed from nothing; no gate starts from a seed any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_seed_refuted: bool,
 }
 
 /// An attempt that runs now.

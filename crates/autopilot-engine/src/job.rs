@@ -15,6 +15,7 @@ mod error;
 mod evidence;
 pub mod fault;
 pub mod further;
+mod gate_record;
 mod gate_site;
 mod goal;
 mod home;
@@ -26,6 +27,7 @@ pub mod opening;
 mod own_work;
 mod plan;
 mod process;
+mod prove;
 mod pull_request;
 mod push;
 mod review;
@@ -327,10 +329,11 @@ impl Job {
             Step::WorkflowStep => self.workflow_step().await,
             Step::Completion => self.completion().await,
             Step::Build | Step::Fix => self.build().await,
-            Step::Validate | Step::Prove => self.validate().await,
+            Step::Validate => self.validate().await,
             Step::Review => self.review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
+            Step::Prove => self.prove_from_nothing().await,
             Step::Merge => self.merge().await,
             Step::Push => blocking(|| self.push()),
             Step::PullRequest => blocking(|| self.pull_request()),
@@ -431,6 +434,14 @@ impl Job {
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
         let name = self.task.label();
-        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id)
+        let end = format!("{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id);
+        let views = self.context.place.views();
+        // A command that runs again within a second has a log of its own.
+        let mut names = (1..).map(|time| match time {
+            1 => format!("logs/{stream}_{end}"),
+            time => format!("logs/{stream}_{time}_{end}"),
+        });
+        let free = names.find(|name| !views.join(name).exists());
+        free.unwrap_or_default()
     }
 }

@@ -8,6 +8,7 @@ mod admission;
 mod again;
 mod arrears;
 pub mod ask;
+pub mod base_proof;
 pub mod begin;
 pub mod clock;
 pub mod environment;

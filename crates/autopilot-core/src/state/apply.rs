@@ -193,6 +193,7 @@ impl State {
         }
         self.run.is_warm |= shown.facts.warm && shown.outcome == Outcome::Passed;
         self.run.gates.note(shown.id, &shown.outcome, &shown.facts);
+        self.run.is_seed_refuted |= step == Step::Prove && shown.outcome.failure().is_some();
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());

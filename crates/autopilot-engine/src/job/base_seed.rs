@@ -117,7 +117,7 @@ impl Job {
     }
 
     /// The name of the seed of a command on the run's base: everything that its content depends on.
-    fn seed_key(&self, line: &str) -> Result<String, JobError> {
+    pub(super) fn seed_key(&self, line: &str) -> Result<String, JobError> {
         let base = self.run_base()?;
         let tree = blocking(|| self.context.workshop.hub.tree_of(&base))?;
         let config = &self.context.config;

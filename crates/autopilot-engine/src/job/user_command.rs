@@ -7,8 +7,8 @@ use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, Variables};
 use autopilot_core::evidence::SeenCommand;
-use autopilot_core::flaky::FirstTry;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
+use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8PathBuf;
@@ -171,7 +171,17 @@ impl Job {
             room: site.room.clone(),
         };
         let show = |_, line: &str, _| self.show_output(line);
+        let began = Instant::now();
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
-        Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false, is_warm: false })
+        Ok(CommandCheck {
+            name,
+            line: line.to_owned(),
+            ran,
+            log,
+            changed: false,
+            is_warm: false,
+            ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            first_try: None,
+        })
     }
 }

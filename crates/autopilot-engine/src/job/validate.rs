@@ -1,7 +1,7 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
 //! directory that no agent has written to.
 
-use super::evidence::evidence_of;
+use super::mend::Mending;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
@@ -25,7 +25,7 @@ impl Job {
         let gate = self.checks(&commit, commands, self.began).await?;
         let checks = &gate.checks;
         let evidence =
-            RoundEvidence { differs: self.differences(checks)?, findings, ..evidence_of(checks) };
+            RoundEvidence { differs: self.differences(checks)?, findings, ..gate.evidence() };
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
         facts.tree = self.task.tree.clone();
         facts.notes.extend(evidence.differs.iter().cloned());
@@ -43,7 +43,7 @@ impl Job {
         if is_whole && is_mended {
             let failed: Vec<&CommandCheck> =
                 checks.iter().filter(|check| !check.passed()).collect();
-            facts.tasks.push(self.mending_task(&spec, &failed, None)?);
+            facts.tasks.push(self.mending_task(&spec, &failed, Mending::Together)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }
@@ -60,7 +60,7 @@ impl Job {
             gate => gate?,
         };
         let checks = &gate.checks;
-        let mut facts = self.facts_of_gate(&gate, &evidence_of(checks))?;
+        let mut facts = self.facts_of_gate(&gate, &gate.evidence())?;
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
             facts.notes.push(note.to_owned());

@@ -2,10 +2,12 @@
 
 use super::base_seed::SeedSearch;
 use super::change::in_guard_words;
+use super::gate_record::TakenGate;
 use super::gate_site::GateSite;
 use super::own_work::blocking;
 use super::user_command::{self, CommandCheck};
 use super::{Job, JobError};
+use autopilot_core::gate_book::GateMark;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::warmth::{self, LastWord, RedLook, WarmGates};
@@ -28,6 +30,10 @@ pub struct GateRun {
     pub is_warm: bool,
     /// What a person should know of how they ran.
     pub notes: Vec<String>,
+    /// The gate and its verdict, for the record.
+    pub mark: Option<GateMark>,
+    /// The proof by an earlier attempt, if the commands were not run.
+    pub taken: Option<TakenGate>,
 }
 
 /// What a gate starts from.
@@ -41,6 +47,7 @@ enum GateGround {
 
 const NO_SEED: &str = "the base left nothing to start from";
 const OUTDATED: &str = "the tools or settings are no longer those that the base was built with";
+const REFUTED: &str = "what passed over the base's build has failed from nothing in this run";
 const NO_LAYER: &str = "starting from what the base built costs more than it saves here";
 
 impl Job {
@@ -72,6 +79,9 @@ impl Job {
             gates.last_word == LastWord::Warm || self.run.switches.contains(&Switch::ColdProof);
         if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
             return Ok(GateGround::Nothing);
+        }
+        if self.run.is_seed_refuted {
+            return Ok(GateGround::NothingFor(REFUTED.to_owned()));
         }
         let base = self.run_base()?;
         let change = blocking(|| self.context.workshop.change(&base, commit))?;
@@ -132,26 +142,68 @@ impl Job {
         commands: Vec<(&'static str, String)>,
         since: Instant,
     ) -> Result<GateRun, JobError> {
+        let commands = self.in_order(commands)?;
         let ground = self.ground(commit, &commands)?;
+        let may_be_warm = matches!(ground, GateGround::Seeds);
+        if let Some(run) = self.known_gate(commit, &commands, may_be_warm)? {
+            return Ok(run);
+        }
         let mut run = GateRun::default();
         if let GateGround::NothingFor(why) = &ground {
             run.notes.push(format!("proven from nothing: {why}"));
         }
-        for (name, line) in commands {
+        let one = async |(name, line): &(&'static str, String)| {
             if self.cancel.is_asked() {
-                break;
+                return Ok(None);
             }
-            let check = match &ground {
-                GateGround::Seeds => {
-                    self.warm_or_cold((name, &line), commit, since, &mut run).await?
-                }
-                GateGround::Nothing | GateGround::NothingFor(_) => {
-                    self.cold_check((name, &line), commit, since).await?
-                }
+            let command = (*name, line.as_str());
+            let (check, mut notes) = self.one_check(command, commit, since, may_be_warm).await?;
+            let again = async || {
+                let (check, more) = self.one_check(command, commit, since, may_be_warm).await?;
+                notes.extend(more);
+                Ok(check)
             };
+            let check = self.second_try(check, again).await?;
+            Ok::<_, JobError>(Some((check, notes)))
+        };
+        let seen = match self.runs_side_by_side()? {
+            true => futures_util::future::join_all(commands.iter().map(one)).await,
+            false => {
+                let mut seen = Vec::new();
+                for command in &commands {
+                    seen.push(one(command).await);
+                }
+                seen
+            }
+        };
+        for seen in seen {
+            let Some((check, notes)) = seen? else { continue };
+            run.is_warm |= check.is_warm;
             run.checks.push(check);
+            run.notes.extend(notes);
         }
-        Ok(run)
+        self.marked(run, commit, &commands)
+    }
+
+    /// Whether the commands of a gate run at once: each needs a room of its own.
+    fn runs_side_by_side(&self) -> Result<bool, JobError> {
+        Ok(self.context.config.commands.parallel && self.warm_store()?.is_some())
+    }
+
+    /// Runs a command from where it may start, and tells what a person should know of it.
+    async fn one_check(
+        &self,
+        (name, line): (&'static str, &str),
+        commit: &Oid,
+        since: Instant,
+        may_be_warm: bool,
+    ) -> Result<(CommandCheck, Vec<String>), JobError> {
+        let mut notes = Vec::new();
+        let check = match may_be_warm {
+            true => self.warm_or_cold((name, line), commit, since, &mut notes).await?,
+            false => self.cold_check((name, line), commit, since).await?,
+        };
+        Ok((check, notes))
     }
 
     /// Runs a command over its seed if it has one that can be trusted, else from nothing.
@@ -160,14 +212,13 @@ impl Job {
         (name, line): (&'static str, &str),
         commit: &Oid,
         since: Instant,
-        run: &mut GateRun,
+        notes: &mut Vec<String>,
     ) -> Result<CommandCheck, JobError> {
         let why = match self.start_of(line)? {
             Ok((seed, kind)) => {
                 match self.warm_check((name, line), commit, (&seed, kind), since).await? {
                     Ok(check) => {
-                        let check = self.look_again(check, commit, since, &mut run.notes).await?;
-                        run.is_warm |= check.is_warm;
+                        let check = self.look_again(check, commit, since, notes).await?;
                         return Ok(check);
                     }
                     Err(why) => why,
@@ -177,7 +228,7 @@ impl Job {
         };
         // Most commands have no seed because they are quick.
         if why != NO_SEED {
-            run.notes.push(format!("{name} proven from nothing: {why}"));
+            notes.push(format!("{name} proven from nothing: {why}"));
         }
         self.cold_check((name, line), commit, since).await
     }
