@@ -22,8 +22,6 @@ pub struct BaseProof {
     /// The run that proved it.
     pub run: String,
     pub at: Time,
-    /// The time that the commands took from nothing.
-    pub cold_ms: u64,
     pub evidence: RoundEvidence,
 }
 

@@ -5,6 +5,7 @@
 mod agent;
 mod artifact;
 mod asking;
+mod base_record;
 mod base_seed;
 mod billing;
 mod build;

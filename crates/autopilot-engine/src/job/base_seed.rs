@@ -65,8 +65,17 @@ impl Job {
         if self.warm_store()?.is_none() || self.context.config.gates.warm == WarmGates::Off {
             return self.checks(base, commands, self.began).await;
         }
+        if let Some(run) = self.known_base(base, &commands)? {
+            return Ok(run);
+        }
+        // Packages that one command has loaded are there for the next, but not those of an attempt
+        // before.
+        let caches = self.seed_caches();
+        blocking(|| {
+            dir::remove(caches.as_std_path()).map_err(JobError::directory("replace", &caches))
+        })?;
         let mut run = GateRun::default();
-        for (name, line) in commands {
+        for (name, line) in commands.clone() {
             if self.cancel.is_asked() {
                 break;
             }
@@ -86,6 +95,8 @@ impl Job {
             }
             run.checks.push(check);
         }
+        let run = self.marked(run, base, &commands)?;
+        self.keep_base(&run);
         Ok(run)
     }
 
@@ -144,6 +155,7 @@ impl Job {
     }
 }
 
-fn pays(cold: Duration) -> bool {
+/// Whether a seed of a command that took this long is made.
+pub(super) fn pays(cold: Duration) -> bool {
     fail::seed_pays_from().map_or_else(|| warmth::seed_pays(cold), |least| cold >= least)
 }

@@ -40,7 +40,7 @@ impl Job {
     }
 
     /// The name of a gate: everything that its verdict depends on.
-    fn gate_key(
+    pub(super) fn gate_key(
         &self,
         commit: &Oid,
         commands: &[(&'static str, String)],
@@ -71,7 +71,9 @@ impl Job {
             let Some(known) = self.run.gates.proven(&key) else { continue };
             let evidence = self.evidence_at(known.answer.as_deref())?;
             // The evidence of a lost text shows nothing.
-            if evidence.checks.len() != commands.len() || evidence.checks.iter().any(|it| it.failed()) {
+            if evidence.checks.len() != commands.len()
+                || evidence.checks.iter().any(|it| it.failed())
+            {
                 continue;
             }
             let note = format!(
@@ -97,7 +99,8 @@ impl Job {
         commands: &[(&'static str, String)],
     ) -> Result<GateRun, JobError> {
         let key = self.gate_key(commit, commands, run.is_warm)?;
-        let is_green = run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
+        let is_green =
+            run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
         run.notes.extend(run.checks.iter().filter_map(|check| flaky_note(&check.seen())));
         if let Some(failed) = self.run.gates.failed(&key).filter(|_| is_green) {
             run.notes.push(flaky_gate_note(failed.log.as_deref()));
