@@ -435,14 +435,6 @@ impl Job {
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
         let name = self.task.label();
-        let end = format!("{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id);
-        let views = self.context.place.views();
-        // A command that runs again within a second has a log of its own.
-        let mut names = (1..).map(|time| match time {
-            1 => format!("logs/{stream}_{end}"),
-            time => format!("logs/{stream}_{time}_{end}"),
-        });
-        let free = names.find(|name| !views.join(name).exists());
-        free.unwrap_or_default()
+        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id)
     }
 }
