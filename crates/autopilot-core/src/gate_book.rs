@@ -9,13 +9,21 @@ use serde::{Deserialize, Serialize};
 const GATES_MAX: usize = 64;
 
 /// A gate and its verdict, as an attempt reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateMark {
     /// A hash of the tree, the commands, the seed or the lack of one, and the environment.
     pub key: String,
     /// Every command passed; failures that the base has too do not count as that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_green: bool,
+    /// Blob: the evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The commands ran over a seed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm: bool,
     /// The attempt whose verdict was taken over; none if the commands were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<AttemptId>,
@@ -24,15 +32,8 @@ pub struct GateMark {
 /// A gate whose commands were run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownGate {
-    pub key: String,
-    pub is_green: bool,
     pub by: AttemptId,
-    /// Blob: the evidence.
-    pub answer: Option<String>,
-    pub log: Option<String>,
-    /// The commands ran over a seed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_warm: bool,
+    pub mark: GateMark,
 }
 
 /// The gates of a run, the latest last.
@@ -52,22 +53,21 @@ impl GateBook {
         if mark.taken.is_some() {
             return;
         }
-        let GateMark { key, is_green, .. } = mark.clone();
-        self.0.retain(|known| known.key != key || known.is_green != is_green);
-        let (answer, log) = (facts.answer.clone(), facts.log.clone());
-        self.0.push(KnownGate { key, is_green, by, answer, log, is_warm: facts.warm });
+        let is_same = |known: &GateMark| (&known.key, known.is_green) == (&mark.key, mark.is_green);
+        self.0.retain(|known| !is_same(&known.mark));
+        self.0.push(KnownGate { by, mark: mark.clone() });
         let too_many = self.0.len().saturating_sub(GATES_MAX);
         self.0.drain(..too_many);
     }
 
     /// The gate with this key that passed.
     pub fn proven(&self, key: &str) -> Option<&KnownGate> {
-        self.0.iter().find(|known| known.is_green && known.key == key)
+        self.0.iter().find(|known| known.mark.is_green && known.mark.key == key)
     }
 
     /// The gate with this key that failed.
     pub fn failed(&self, key: &str) -> Option<&KnownGate> {
-        self.0.iter().find(|known| !known.is_green && known.key == key)
+        self.0.iter().find(|known| !known.mark.is_green && known.mark.key == key)
     }
 }
 
@@ -76,8 +76,9 @@ mod tests {
     use super::*;
 
     fn facts(key: &str, is_green: bool, taken: Option<AttemptId>) -> Facts {
-        let mark = GateMark { key: key.to_owned(), is_green, taken };
-        Facts { gate: Some(Box::new(mark)), log: Some("a.log".to_owned()), ..Facts::default() }
+        let (key, log) = (key.to_owned(), Some("a.log".to_owned()));
+        let mark = GateMark { key, is_green, taken, log, ..GateMark::default() };
+        Facts { gate: Some(Box::new(mark)), ..Facts::default() }
     }
 
     fn id(seq: u64) -> AttemptId {
@@ -93,7 +94,7 @@ mod tests {
         assert!(book.is_empty(), "a cancelled attempt and one without a gate say nothing");
         book.note(id(3), &red, &facts("k", false, None));
         assert_eq!(book.proven("k"), None);
-        assert_eq!(book.failed("k").and_then(|gate| gate.log.as_deref()), Some("a.log"));
+        assert_eq!(book.failed("k").and_then(|gate| gate.mark.log.as_deref()), Some("a.log"));
         book.note(id(4), &red, &facts("k", true, None));
         assert_eq!(book.proven("k").map(|gate| gate.by), Some(id(4)), "the commands did pass");
         book.note(id(5), &Outcome::Passed, &facts("k", true, Some(id(4))));

@@ -164,3 +164,49 @@ fn commands_run_side_by_side_where_that_is_configured() {
     stage.run_task().expect(0).says(&["DONE"]);
     assert_eq!(stage.first_task()["iteration"], 1);
 }
+
+/// A stage whose base is sealed, and whose tests count themselves. `more` is run with the count.
+fn warm_stage(more: &str) -> Stage {
+    let mut stage = stage("tests: sh count.sh", "");
+    stage.set("AUTOPILOT_SEED_MS", "0");
+    let count = format!("count=$(wc -l < {}/seen)", stage.folder().display());
+    stage.write("count.sh", &format!("{}\n{count}\n{more}\n", noting(&stage, "tests")));
+    stage.commit("counted tests");
+    stage
+}
+
+#[test]
+fn the_last_word_is_prepared_beside_the_review() {
+    let stage = warm_stage("");
+    // The review ends only after the tests have run a third time: after the base and the task.
+    let wait = format!(
+        "for _ in $(seq 100); do [ $(wc -l < {}/seen) = 3 ] && exit 0; sleep 0.1; done; exit 1",
+        stage.folder().display()
+    );
+    let waits = format!(
+        "
+- step: review
+  do: [{{ run: {wait:?} }}, {{ answer: {{ verdict: APPROVE, summary: fine, issues: [] }} }}]
+"
+    );
+    stage.agents(&[BUILDS, &waits, APPROVES]);
+    let told = "has proven the same tree with the same commands";
+    let cold = "the result was proven once more from nothing (cold)";
+    stage.run_task().expect(0).says(&["DONE", told, cold]);
+    assert_eq!(seen(&stage), "tests tests tests", "the last word is taken from the review's side");
+}
+
+#[test]
+fn a_proof_beside_a_review_that_rejects_ends_with_it() {
+    let stage = warm_stage("[ $count != 3 ] || sleep 300");
+    let rejects = "
+- step: review
+  iteration: 1
+  do: [{ answer: { verdict: REQUEST_CHANGES, summary: wrong, issues: [{ severity: major, \
+         message: wrong, fix: mend, file: app.txt }] } }]
+";
+    stage.agents(&[BUILDS, rejects, APPROVES]);
+    stage.run_task().expect(0).says(&["DONE"]);
+    assert_eq!(stage.first_task()["iteration"], 2);
+    assert_eq!(stage.survivors(), Vec::<String>::new());
+}

@@ -124,7 +124,7 @@ impl Job {
                 .map_err(JobError::directory("create", &parent))?;
             dir::move_to(&from, to.as_std_path()).map_err(JobError::directory("keep", &to))
         })?;
-        Ok(blocking(|| room.remove())?)
+        blocking(|| room.remove())
     }
 
     /// The name of the seed of a command on the run's base: everything that its content depends on.

@@ -69,7 +69,7 @@ impl Job {
             }
             let key = self.gate_key(commit, commands, is_warm)?;
             let Some(known) = self.run.gates.proven(&key) else { continue };
-            let evidence = self.evidence_at(known.answer.as_deref())?;
+            let evidence = self.evidence_at(known.mark.evidence.as_deref())?;
             // The evidence of a lost text shows nothing.
             if evidence.checks.len() != commands.len()
                 || evidence.checks.iter().any(|it| it.failed())
@@ -81,10 +81,10 @@ impl Job {
                 known.by
             );
             return Ok(Some(GateRun {
-                is_warm: known.is_warm,
+                is_warm: known.mark.is_warm,
                 notes: vec![note],
-                mark: Some(GateMark { key, is_green: true, taken: Some(known.by) }),
-                taken: Some(TakenGate { evidence, log: known.log.clone() }),
+                mark: Some(GateMark { taken: Some(known.by), ..known.mark.clone() }),
+                taken: Some(TakenGate { evidence, log: known.mark.log.clone() }),
                 ..GateRun::default()
             }));
         }
@@ -103,9 +103,17 @@ impl Job {
             run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
         run.notes.extend(run.checks.iter().filter_map(|check| flaky_note(&check.seen())));
         if let Some(failed) = self.run.gates.failed(&key).filter(|_| is_green) {
-            run.notes.push(flaky_gate_note(failed.log.as_deref()));
+            run.notes.push(flaky_gate_note(failed.mark.log.as_deref()));
         }
-        run.mark = Some(GateMark { key, is_green, taken: None });
+        let worst = run.checks.iter().find(|check| !check.passed()).or(run.checks.first());
+        run.mark = Some(GateMark {
+            key,
+            is_green,
+            evidence: Some(self.keep(&run.evidence())?),
+            log: worst.map(|check| check.log.clone()),
+            is_warm: run.is_warm,
+            taken: None,
+        });
         Ok(run)
     }
 
