@@ -37,6 +37,23 @@ LastWord -> &'static str {
     Warm: "warm",
 }}
 
+/// What the gates of a run over seeds have shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeedTrust {
+    /// A gate passed over a seed.
+    pub is_used: bool,
+    /// What passed over a seed has failed from nothing; no gate starts from a seed any more.
+    pub is_refuted: bool,
+}
+
+impl SeedTrust {
+    /// Returns whether every gate that passed started from nothing.
+    pub fn is_unused(&self) -> bool {
+        *self == SeedTrust::default()
+    }
+}
+
 /// Returns whether a run with these settings is proven once more from nothing before it is done.
 pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord) -> bool {
     warm == WarmGates::Auto && last_word == LastWord::Cold

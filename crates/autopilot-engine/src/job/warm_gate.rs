@@ -74,7 +74,7 @@ impl Job {
         if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
             return Ok(GateGround::Nothing);
         }
-        if self.run.is_seed_refuted {
+        if self.run.seeds.is_refuted {
             return Ok(GateGround::NothingFor(REFUTED.to_owned()));
         }
         let base = self.run_base()?;
