@@ -110,6 +110,14 @@ pub fn seed_pays(cold: Duration) -> bool {
     cold >= SEED_PAYS_FROM
 }
 
+/// A whole copy of a seed has to be cheaper than this part of a gate from nothing.
+const COPY_PART_MAX: u32 = 3;
+
+/// Whether a gate over a whole copy of a seed is worth the copying.
+pub fn copy_pays(copy: Duration, cold: Duration) -> bool {
+    copy * COPY_PART_MAX <= cold
+}
+
 /// The commands that only install what manifests and lock files name.
 const INSTALLS: &[(&str, &[&str])] = &[
     ("npm", &["ci", "install", "i"]),
@@ -292,6 +300,13 @@ mod tests {
             red_look("Error: EXDEV: cross-device link not permitted", false),
             RedLook::Again
         );
+    }
+
+    #[test]
+    fn a_seed_is_kept_and_copied_only_where_that_pays() {
+        let ms = Duration::from_millis;
+        assert!(!seed_pays(ms(2_999)) && seed_pays(ms(3_000)));
+        assert!(copy_pays(ms(1_000), ms(3_000)) && !copy_pays(ms(1_001), ms(3_000)));
     }
 
     #[test]
