@@ -67,6 +67,8 @@ pub enum When {
     FirstRound,
     LaterRounds,
     On(Switch),
+    /// The switch is on. A run without it is not told of the stage: it proves nothing less.
+    Silently(Switch),
 }
 
 /// The reason for which the last proof is saved.

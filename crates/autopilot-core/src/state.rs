@@ -25,6 +25,7 @@ use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::skill::Used;
 use crate::step::Step;
+use crate::warmth::SeedTrust;
 use index::Index;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,12 +90,9 @@ pub struct Run {
     /// The gates that were run.
     #[serde(default, skip_serializing_if = "GateBook::is_empty")]
     pub gates: GateBook,
-    /// A gate of the run passed over a seed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_warm: bool,
-    /// What passed over a seed has failed from nothing; no gate starts from a seed any more.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_seed_refuted: bool,
+    /// What gates over seeds have shown.
+    #[serde(default, skip_serializing_if = "SeedTrust::is_unused")]
+    pub seeds: SeedTrust,
 }
 
 /// An attempt that runs now.

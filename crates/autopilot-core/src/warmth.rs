@@ -37,6 +37,23 @@ LastWord -> &'static str {
     Warm: "warm",
 }}
 
+/// What the gates of a run over seeds have shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeedTrust {
+    /// A gate passed over a seed.
+    pub is_used: bool,
+    /// What passed over a seed has failed from nothing; no gate starts from a seed any more.
+    pub is_refuted: bool,
+}
+
+impl SeedTrust {
+    /// Returns whether every gate that passed started from nothing.
+    pub fn is_unused(&self) -> bool {
+        *self == SeedTrust::default()
+    }
+}
+
 /// Returns whether a run with these settings is proven once more from nothing before it is done.
 pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord) -> bool {
     warm == WarmGates::Auto && last_word == LastWord::Cold
@@ -91,6 +108,14 @@ const SEED_PAYS_FROM: Duration = Duration::from_secs(3);
 /// Whether a seed of a gate that took this long from nothing is worth its place.
 pub fn seed_pays(cold: Duration) -> bool {
     cold >= SEED_PAYS_FROM
+}
+
+/// A whole copy of a seed has to be cheaper than this part of a gate from nothing.
+const COPY_PART_MAX: u32 = 3;
+
+/// Whether a gate over a whole copy of a seed is worth the copying.
+pub fn copy_pays(copy: Duration, cold: Duration) -> bool {
+    copy * COPY_PART_MAX <= cold
 }
 
 /// The commands that only install what manifests and lock files name.
@@ -275,6 +300,13 @@ mod tests {
             red_look("Error: EXDEV: cross-device link not permitted", false),
             RedLook::Again
         );
+    }
+
+    #[test]
+    fn a_seed_is_kept_and_copied_only_where_that_pays() {
+        let ms = Duration::from_millis;
+        assert!(!seed_pays(ms(2_999)) && seed_pays(ms(3_000)));
+        assert!(copy_pays(ms(1_000), ms(3_000)) && !copy_pays(ms(1_001), ms(3_000)));
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl LastProof {
     /// nothing is merged.
     pub fn of(state: &State) -> Option<LastProof> {
         let run = &state.run;
-        if !run.is_warm || run.tip.is_none() {
+        if !run.seeds.is_used || run.tip.is_none() {
             return None;
         }
         let proven = still_shown(state, Step::Prove);

@@ -60,7 +60,7 @@ impl RecordDraft<'_> {
             Sparing::Without(switch, other) => {
                 (is_on(switch) && !is_on(other)).then(|| switch.why_skipped())
             }
-            Sparing::AllCold => (!self.state.run.is_warm).then_some(ALL_COLD),
+            Sparing::AllCold => (!self.state.run.seeds.is_used).then_some(ALL_COLD),
         }
     }
 
@@ -69,6 +69,7 @@ impl RecordDraft<'_> {
             When::Always => true,
             When::FirstRound => round == 1,
             When::LaterRounds => round > 1 && !self.is_begun_anew(task, round),
+            When::Silently(switch) => self.state.is_on(switch, self.state.task(task)),
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {

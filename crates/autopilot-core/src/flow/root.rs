@@ -23,7 +23,7 @@ pub const QUEUE_FLOW: FlowRow = FlowRow { word: "queue", root: Pipeline::Queue, 
 
 /// The last word on what is on the run's branch. What fails from nothing is repaired by a task.
 pub const PROVE: Stage = slot(Step::Prove)
-    .when(When::On(Switch::ColdProof))
+    .when(When::Silently(Switch::ColdProof))
     .spared(Sparing::AllCold)
     .fails(Else::FixBy(Pipeline::Paired));
 

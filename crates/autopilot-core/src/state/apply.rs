@@ -191,9 +191,9 @@ impl State {
         if let Some(tip) = &shown.facts.tip {
             self.run.tip = Some(tip.clone());
         }
-        self.run.is_warm |= shown.facts.warm && shown.outcome == Outcome::Passed;
         self.run.gates.note(shown.id, &shown.outcome, &shown.facts);
-        self.run.is_seed_refuted |= step == Step::Prove && shown.outcome.failure().is_some();
+        self.run.seeds.is_used |= shown.facts.warm && shown.outcome == Outcome::Passed;
+        self.run.seeds.is_refuted |= step == Step::Prove && shown.outcome.failure().is_some();
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());

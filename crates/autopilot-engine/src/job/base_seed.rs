@@ -103,11 +103,12 @@ impl Job {
     /// Makes the seed of a command. Without one its gates start from nothing.
     fn seal(&self, room: ColdRoom, check: &CommandCheck, cold: Duration) -> Result<(), JobError> {
         let (key, home) = (self.seed_key(&check.line)?, self.home_files());
-        let from = Utf8PathBuf::from_path_buf(room.paths().cache);
-        let from = from.map_err(|path| JobError::NotUtf8 { path })?;
-        blocking(|| gate_site::copy_over(&from, &self.seed_caches()))?;
         let request = SealRequest { key: &key, cold, home: &home };
         let seed = blocking(|| room.seal(&request))?;
+        // What tests left among the caches is gone from the seed, and must not come back from here.
+        let from = Utf8PathBuf::from_path_buf(RoomPaths::below(&seed.root()).cache);
+        let from = from.map_err(|path| JobError::NotUtf8 { path })?;
+        blocking(|| gate_site::copy_over(&from, &self.seed_caches()))?;
         self.known_seeds().insert(check.line.clone(), (key, seed));
         let state = self.context.place.state.as_std_path();
         blocking(|| warm::bound(state, &BOUNDS).map(|_removed| ()))?;

@@ -19,9 +19,6 @@ use autopilot_host::warm::{
 use autopilot_host::{exec, jail};
 use std::time::{Duration, Instant};
 
-/// A whole copy of a seed has to be cheaper than this part of a gate from nothing.
-const COPY_PAYS_BELOW: u32 = 3;
-
 /// The results of the commands of a gate.
 #[derive(Default)]
 pub struct GateRun {
@@ -80,7 +77,7 @@ impl Job {
         if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
             return Ok(GateGround::Nothing);
         }
-        if self.run.is_seed_refuted {
+        if self.run.seeds.is_refuted {
             return Ok(GateGround::NothingFor(REFUTED.to_owned()));
         }
         let base = self.run_base()?;
@@ -111,9 +108,9 @@ impl Job {
     /// The cheapest way to lay a gate over a seed here.
     fn layer_kind(&self, seed: &SealedSeed) -> Result<Option<LayerKind>, JobError> {
         let kind = self.warm_probe()?.kind();
-        let is_dear = |copy: Duration| copy * COPY_PAYS_BELOW > seed.cold_time();
+        let pays = |copy: Duration| warmth::copy_pays(copy, seed.cold_time());
         Ok(kind.filter(|kind| match kind {
-            LayerKind::Copy => !seed.copy_time().is_some_and(is_dear),
+            LayerKind::Copy => seed.copy_time().is_none_or(pays),
             LayerKind::Overlay | LayerKind::Reflink => true,
         }))
     }

@@ -13,6 +13,7 @@ use super::store::claim;
 use super::sweep::clear_room;
 use crate::dir;
 use crate::exec::{self, Supervisor};
+use crate::fail;
 use crate::jail::{JailMount, JailPlan, NamespaceProbe};
 
 /// The answer of this machine to the question for one kind of layer.
@@ -96,7 +97,15 @@ pub fn probe(
             NamespaceProbe::Given => trial.verdict(),
             NamespaceProbe::Refused { why } => KindProbe::Refused { why },
         };
-        WarmProbe { overlay, reflink: trial.reflink(), copy: KindProbe::Works }
+        let or_refused = |kind: LayerKind, found: KindProbe| match fail::lacks_layers(kind.word()) {
+            true => KindProbe::Refused { why: "it was left out".to_owned() },
+            false => found,
+        };
+        WarmProbe {
+            overlay: or_refused(LayerKind::Overlay, overlay),
+            reflink: or_refused(LayerKind::Reflink, trial.reflink()),
+            copy: KindProbe::Works,
+        }
     });
     clear_room(&dir, lock)?;
     tried

@@ -164,10 +164,11 @@ impl Books {
             kept(accepted, || "I6: the whole is not accepted".to_owned())?;
         }
         if whole.kind != Kind::Divided {
-            let is_due = self.is_warm && self.switches.contains(&Switch::ColdProof);
-            let is_proven = match is_due {
-                true => whole.did(Step::Prove) && whole.proven == self.merged,
-                false => whole.left_out(Step::Prove) || whole.did(Step::Prove),
+            let is_asked = self.switches.contains(&Switch::ColdProof);
+            let is_proven = match (is_asked, self.is_warm) {
+                (true, true) => whole.did(Step::Prove) && whole.proven == self.merged,
+                (true, false) => whole.left_out(Step::Prove) || whole.did(Step::Prove),
+                (false, _) => !whole.did(Step::Prove) && !whole.left_out(Step::Prove),
             };
             kept(is_proven, || "I6: the result is not proven from nothing".to_owned())?;
             let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
@@ -199,7 +200,7 @@ impl Books {
         let (review, cases) = (Switch::SpareReview, Switch::SpareCases);
         let [spares_review, spares_cases, runs_cases] =
             [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
-        let is_cold = !self.is_warm;
+        let is_cold = !self.is_warm && self.switches.contains(&Switch::ColdProof);
         let entry = self.entry(task)?;
         Ok(match step {
             Step::Prove => is_cold,
@@ -226,7 +227,6 @@ impl Books {
             Step::ApprovePlan => Switch::PlanGate,
             Step::ApproveResult => Switch::EndGate,
             Step::Validate => Switch::HasTests,
-            Step::Prove => Switch::ColdProof,
             _ => return Err(format!("I6: {step} can't be switched off")),
         };
         let is_on =

@@ -16,14 +16,11 @@ fn the_result_is_proven_from_nothing_before_it_leaves() {
 
 #[test]
 fn where_every_gate_starts_from_nothing_there_is_no_last_one() {
-    for (with, why) in [
-        ("cold-proof", "every gate started from nothing"),
-        ("push", "nobody asked to prove the result from nothing"),
-    ] {
+    for (with, why) in [("cold-proof", Some("every gate started from nothing")), ("push", None)] {
         let story = check(&format!("task a\n with {with}"), "a done — run done");
         assert!(!story.starts.contains("prove"), "{}", story.starts);
         let root = &story.state.tasks[0];
-        assert_eq!(root.skipped.get(&Step::Prove).map(String::as_str), Some(why));
+        assert_eq!(root.skipped.get(&Step::Prove).map(String::as_str), why);
     }
 }
 
@@ -87,4 +84,13 @@ fn a_proof_that_was_lost_is_made_again_and_a_merge_after_it_undoes_it() {
         "a done — run done",
     );
     assert_eq!(story.starts.matches("run.prove").count(), 2, "{}", story.starts);
+}
+
+#[test]
+fn after_a_result_failed_from_nothing_no_seed_is_trusted_any_more() {
+    let text = "task a\n with cold-proof\n a: validate ok warm\n run: prove fails, prove ok";
+    let story = check(text, "a done · mend-1 done — run done");
+    assert!(story.state.run.seeds.is_refuted);
+    let story = check("task a\n with cold-proof\n a: validate ok warm", "a done — run done");
+    assert!(!story.state.run.seeds.is_refuted && story.state.run.seeds.is_used);
 }
