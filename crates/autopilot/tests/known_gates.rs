@@ -175,20 +175,25 @@ fn warm_stage(more: &str) -> Stage {
     stage
 }
 
+/// A review that answers only after the tests have begun a third time: after the base and the task.
+fn late_review(stage: &Stage, answer: &str) -> String {
+    let wait = format!(
+        "for _ in $(seq 100); do [ $(wc -l < {}/seen) -ge 3 ] && exit 0; sleep 0.1; done; exit 1",
+        stage.folder().display()
+    );
+    format!(
+        "
+- step: review
+  iteration: 1
+  do: [{{ run: {wait:?} }}, {{ answer: {answer} }}]
+"
+    )
+}
+
 #[test]
 fn the_last_word_is_prepared_beside_the_review() {
     let stage = warm_stage("");
-    // The review ends only after the tests have run a third time: after the base and the task.
-    let wait = format!(
-        "for _ in $(seq 100); do [ $(wc -l < {}/seen) = 3 ] && exit 0; sleep 0.1; done; exit 1",
-        stage.folder().display()
-    );
-    let waits = format!(
-        "
-- step: review
-  do: [{{ run: {wait:?} }}, {{ answer: {{ verdict: APPROVE, summary: fine, issues: [] }} }}]
-"
-    );
+    let waits = late_review(&stage, "{ verdict: APPROVE, summary: fine, issues: [] }");
     stage.agents(&[BUILDS, &waits, APPROVES]);
     let told = "has proven the same tree with the same commands";
     let cold = "the result was proven once more from nothing (cold)";
@@ -199,13 +204,12 @@ fn the_last_word_is_prepared_beside_the_review() {
 #[test]
 fn a_proof_beside_a_review_that_rejects_ends_with_it() {
     let stage = warm_stage("[ $count != 3 ] || sleep 300");
-    let rejects = "
-- step: review
-  iteration: 1
-  do: [{ answer: { verdict: REQUEST_CHANGES, summary: wrong, issues: [{ severity: major, \
-         message: wrong, fix: mend, file: app.txt }] } }]
-";
-    stage.agents(&[BUILDS, rejects, APPROVES]);
+    let rejects = late_review(
+        &stage,
+        "{ verdict: REQUEST_CHANGES, summary: wrong, issues: [{ severity: major, message: wrong, \
+         fix: mend, file: app.txt }] }",
+    );
+    stage.agents(&[BUILDS, &rejects, APPROVES]);
     stage.run_task().expect(0).says(&["DONE"]);
     assert_eq!(stage.first_task()["iteration"], 2);
     assert_eq!(stage.survivors(), Vec::<String>::new());
