@@ -9,6 +9,7 @@ mod decisive;
 
 pub use decisive::{DecisiveFile, DecisiveRow};
 
+use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,15 @@ impl SeedTrust {
     /// Returns whether every gate that passed started from nothing.
     pub fn is_unused(&self) -> bool {
         *self == SeedTrust::default()
+    }
+}
+
+/// Returns whether gates run in rooms of their own, which can become seeds. Whoever keeps the output of
+/// builds in the directories of gates has chosen another way to save time.
+pub fn uses_rooms(warm: WarmGates, keep: KeepWorktrees) -> bool {
+    match (warm, keep) {
+        (WarmGates::Off, _) | (_, KeepWorktrees::Always) => false,
+        (WarmGates::Auto, KeepWorktrees::Auto | KeepWorktrees::Never) => true,
     }
 }
 
@@ -300,6 +310,17 @@ mod tests {
             red_look("Error: EXDEV: cross-device link not permitted", false),
             RedLook::Again
         );
+    }
+
+    #[test]
+    fn gates_run_in_slots_where_warm_gates_are_off_or_build_output_is_kept() {
+        assert!(uses_rooms(WarmGates::Auto, KeepWorktrees::Auto));
+        assert!(uses_rooms(WarmGates::Auto, KeepWorktrees::Never));
+        assert!(!uses_rooms(WarmGates::Auto, KeepWorktrees::Always));
+        assert!(!uses_rooms(WarmGates::Off, KeepWorktrees::Auto));
+        assert!(needs_cold_proof(WarmGates::Auto, LastWord::Cold));
+        assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm));
+        assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn fingerprint(commands: &[String], variables: &Variables) -> String {
 }
 
 /// A line about a file: the place to which it leads, and when and how it was last changed.
-fn identity(path: &Utf8Path) -> Option<String> {
+pub fn identity(path: &Utf8Path) -> Option<String> {
     let real = path.canonicalize_utf8().ok()?;
     let met = real.metadata().ok()?;
     Some(format!("{real} {} {} {}\n", met.len(), met.mtime(), met.mtime_nsec()))

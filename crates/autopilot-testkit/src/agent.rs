@@ -181,8 +181,9 @@ impl Drawn {
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
         let is_gate = matches!(step, Step::Validate | Step::Merge);
-        play.facts.warm =
-            is_gate && crate::swarm::is_proven_cold(self.seed) && mix(key[0], key[2]) % 2 == 0;
+        play.facts.warm = is_gate
+            && crate::swarm::is_proven_cold(self.seed)
+            && mix(key[0], key[2]).is_multiple_of(2);
         let breaks = match step.row().leaves_machine {
             true => self.has(Fault::PushBreaks) && fate.chance(400),
             false => step != Step::Merge && self.has(Fault::Broke) && fate.chance(120),

@@ -11,7 +11,7 @@ use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use crate::toolchain;
 use autopilot_core::fingerprint::sha256_hex;
-use autopilot_core::warmth::{self, WarmGates};
+use autopilot_core::warmth;
 use autopilot_host::git::Oid;
 use autopilot_host::warm::{self, ColdRoom, RoomPaths, SealRequest, SealedSeed, SeedBounds};
 use autopilot_host::{dir, fail, file};
@@ -62,7 +62,7 @@ impl Job {
         base: &Oid,
         commands: Vec<(&'static str, String)>,
     ) -> Result<GateRun, JobError> {
-        if self.warm_store()?.is_none() || self.context.config.gates.warm == WarmGates::Off {
+        if self.warm_store()?.is_none() {
             return self.checks(base, commands, self.began).await;
         }
         if let Some(run) = self.known_base(base, &commands)? {
@@ -137,7 +137,7 @@ impl Job {
         let copied = config.worktrees.copy.iter().map(|name| {
             let path = root.join(name);
             let bytes = file::read_capped(path.as_std_path(), super::room::HOME_FILE_BYTES_MAX);
-            sha256_hex(&bytes.unwrap_or_default())
+            bytes.map_or_else(|_| toolchain::identity(&path), |bytes| Some(sha256_hex(&bytes)))
         });
         let home = self.home_files();
         let home = home.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes)));

@@ -7,7 +7,6 @@ use super::workshop::{Bench, For, seconds_now};
 use super::{Job, JobError};
 use crate::environment::GateRoom;
 use autopilot_core::evidence::SETUP;
-use autopilot_core::warmth::WarmGates;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::dir;
 use autopilot_host::git::{AttemptName, KeepFiles, Oid, Prepare};
@@ -20,7 +19,7 @@ use std::time::Instant;
 /// The place of a command.
 pub enum GateSite {
     /// A slot, where programs can't have a room at a path of its own.
-    Slot(Bench),
+    Slot(Box<Bench>),
     Room(Box<ColdRoom>),
     Layer(Box<GateLayer>),
 }
@@ -117,9 +116,8 @@ impl Job {
         commit: &Oid,
         since: Instant,
     ) -> Result<GateSite, JobError> {
-        let store = self.warm_store()?.filter(|_| self.context.config.gates.warm != WarmGates::Off);
-        let Some(store) = store else {
-            return Ok(GateSite::Slot(self.proof_bench(commit, since).await?));
+        let Some(store) = self.warm_store()? else {
+            return Ok(GateSite::Slot(Box::new(self.proof_bench(commit, since).await?)));
         };
         let copy: Vec<PathBuf> =
             self.context.config.worktrees.copy.iter().map(PathBuf::from).collect();

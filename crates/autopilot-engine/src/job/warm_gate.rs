@@ -10,7 +10,7 @@ use super::{Job, JobError};
 use autopilot_core::gate_book::GateMark;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
-use autopilot_core::warmth::{self, LastWord, RedLook, WarmGates};
+use autopilot_core::warmth::{self, LastWord, RedLook};
 use autopilot_host::git::Oid;
 use autopilot_host::sandbox::SandboxPlan;
 use autopilot_host::warm::{
@@ -48,8 +48,13 @@ const REFUTED: &str = "what passed over the base's build has failed from nothing
 const NO_LAYER: &str = "starting from what the base built costs more than it saves here";
 
 impl Job {
-    /// The store of rooms and seeds; none where programs have no mounts of their own.
+    /// The store of rooms and seeds; none where programs have no mounts of their own, or gates are
+    /// asked to run in slots.
     pub(super) fn warm_store(&self) -> Result<Option<&WarmStore>, JobError> {
+        let config = &self.context.config;
+        if !warmth::uses_rooms(config.gates.warm, config.worktrees.keep) {
+            return Ok(None);
+        }
         let plan = self.context.sandbox_for(jail::JailPlan::default())?.plan;
         match plan {
             SandboxPlan::Jail(plan) if plan.namespaces => {
@@ -74,7 +79,8 @@ impl Job {
         // A run of a version without a last proof must not need one.
         let has_last_word =
             gates.last_word == LastWord::Warm || self.run.switches.contains(&Switch::ColdProof);
-        if gates.warm == WarmGates::Off || self.want.step == Step::Prove || !has_last_word {
+        let is_cold = self.warm_store()?.is_none() || self.want.step == Step::Prove;
+        if is_cold || !has_last_word {
             return Ok(GateGround::Nothing);
         }
         if self.run.seeds.is_refuted {

@@ -118,13 +118,10 @@ impl Scripted {
 
     /// What comes with the end of a step that may bring tasks.
     fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskEntry> {
-        let is_planned = state.run.flow == Flow::Plan;
-        let mends = now.parent.is_none()
-            && match line.step {
-                Step::Validate | Step::Uat => is_planned,
-                Step::Prove => state.run.flow != Flow::Goal,
-                _ => false,
-            };
+        let of_whole =
+            matches!(line.step, Step::Validate | Step::Uat) && state.run.flow == Flow::Plan;
+        let of_proof = line.step == Step::Prove && state.run.flow != Flow::Goal;
+        let mends = now.parent.is_none() && (of_whole || of_proof);
         match &line.brings {
             Some(brings) => brings.clone(),
             None if line.step == Step::Schedule => {

@@ -68,11 +68,11 @@ fn a_goal_that_fails_from_nothing_has_another_iteration() {
         "a done · b done · a-i2 done · b-i2 done — run done (2 rounds)",
     );
     assert!(story.starts.ends_with("run.completion run.prove run.push"), "{}", story.starts);
-    let why =
-        story.records.iter().flat_map(|record| &record.events).find_map(|event| match event {
-            Event::RoundFailed { reasons, .. } => Some(reasons.clone()),
-            _ => None,
-        });
+    let events = story.records.iter().flat_map(|record| &record.events);
+    let why = events.into_iter().find_map(|event| {
+        let Event::RoundFailed { reasons, .. } = event else { return None };
+        Some(reasons.clone())
+    });
     let why = why.unwrap();
     assert_eq!((why[0].step, why[0].text.as_str()), (Step::Prove, "prove said no"));
 }
