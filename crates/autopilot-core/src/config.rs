@@ -7,6 +7,7 @@ mod adapter;
 mod agent_settings;
 pub mod amend;
 mod choice;
+mod commands;
 mod fault;
 mod gate_home;
 pub mod nearest;
@@ -27,7 +28,6 @@ use crate::gate_order::GateOrder;
 use crate::limit::ReviewGate;
 use crate::rows::rows;
 use crate::step::Step;
-use crate::task_file::CommandOverrides;
 use crate::warmth::{LastWord, WarmGates};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,7 @@ pub use agent_settings::{
     API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
 };
 pub use choice::{AgentChoice, AgentPresence};
+pub use commands::Commands;
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::{MoneyCheck, Price, UsageReport};
 pub use secret::SecretSettings;
@@ -174,47 +175,6 @@ impl Config {
 pub struct Repo {
     pub base_branch: String,
     pub remote_name: String,
-}
-
-/// The user's commands, run by a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commands {
-    /// The command that runs the tests; empty if there is none.
-    pub tests: String,
-    pub lint: Option<String>,
-    pub format: Option<String>,
-    pub uat: Option<String>,
-    /// The directory in which executable acceptance tests may be written; `None` forbids them.
-    pub uat_dir: Option<String>,
-    /// Whether the commands of a gate run side by side.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub parallel: bool,
-}
-
-impl Commands {
-    /// Whether there is a test command; without one nothing can be proven.
-    pub fn has_tests(&self) -> bool {
-        !self.tests.trim().is_empty()
-    }
-
-    /// The commands that prove a change, tests first; a task's own come before the configured ones.
-    pub fn validation(&self, own: Option<&CommandOverrides>) -> Vec<(&'static str, String)> {
-        let own = own.cloned().unwrap_or_default();
-        let tests = own.tests.unwrap_or_else(|| self.tests.clone());
-        let commands = [
-            ("tests", Some(tests).filter(|line| !line.trim().is_empty())),
-            ("lint", own.lint.or_else(|| self.lint.clone())),
-            ("format", own.format.or_else(|| self.format.clone())),
-        ];
-        commands.into_iter().filter_map(|(name, line)| Some((name, line?))).collect()
-    }
-
-    /// The same with the acceptance command, which runs last.
-    pub fn all(&self, own: &CommandOverrides) -> Vec<(&'static str, String)> {
-        let uat = own.uat.as_ref().or(self.uat.as_ref());
-        let uat = uat.map(|line| ("uat", line.clone()));
-        self.validation(Some(own)).into_iter().chain(uat).collect()
-    }
 }
 
 /// The limits on parallel work.

@@ -15,8 +15,8 @@ pub use talk::{BuilderSession, BuilderTalk, StandingResult};
 
 use crate::config::Options;
 use crate::event::{
-    Bill, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionPrompt, SessionTotal, Skip,
-    TaskEnd, TaskEntry,
+    Bill, Facts, Halt, Outcome, Record, RoundMark, SessionPrompt, SessionTotal, Skip, TaskEnd,
+    TaskEntry,
 };
 use crate::flow::{Flow, Pipeline, RoundReason};
 use crate::gate_book::GateBook;
@@ -476,29 +476,5 @@ impl Task {
     /// The rounds used since a person last re-opened the task.
     pub fn rounds_used(&self) -> u32 {
         self.round.saturating_sub(self.spent.rounds_forgiven)
-    }
-}
-
-impl Run {
-    fn begin(spec: &RunSpec, at: Time) -> Run {
-        Run {
-            id: spec.id.clone(),
-            flow: spec.flow,
-            title: spec.title.clone(),
-            source: spec.source.clone(),
-            started_by: spec.started_by.clone(),
-            base_branch: spec.base_branch.clone(),
-            base: spec.base.clone(),
-            branch: spec.branch.clone(),
-            switches: spec.switches.clone(),
-            limits: spec.limits.clone(),
-            config: spec.config.clone(),
-            red_base_allowed: spec.red_base_allowed,
-            options: spec.options.clone(),
-            plan: spec.plan.clone(),
-            started_at: at,
-            moved_at: at,
-            ..Run::default()
-        }
     }
 }
