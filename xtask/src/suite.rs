@@ -18,8 +18,8 @@ use crate::workspace::{cargo, find_program};
 
 /// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
 /// gigabytes of output, ten thousand tasks, waits for a quota, a compiled copy of the sources, hostile
-/// process trees that each have the machine to themselves, attempts on the jail that need root, and
-/// real agents.
+/// process trees that each have the machine to themselves, attempts on the jail and layers that need
+/// root, and real agents.
 const SLOW: &[&str] = &[
     "agents_acp",
     "agents_claude",
@@ -36,6 +36,7 @@ const SLOW: &[&str] = &[
     "quota",
     "real_agents",
     "torture",
+    "warm",
 ];
 /// In the name of a test that starts a real agent, wherever it is.
 const REAL: &str = "the_real_";

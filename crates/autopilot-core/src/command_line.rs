@@ -37,6 +37,12 @@ const COMPOUND: &[&str] = &["case", "for", "function", "select"];
 /// The words that end a compound command.
 const CLOSING: &[&str] = &["}", "done", "esac", "fi"];
 
+/// Returns whether a command line has this path as one of its words.
+pub fn has_word(line: &str, path: &str) -> bool {
+    let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
+    line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)
+}
+
 /// The programs that a line certainly starts, in the order of their first use.
 pub fn programs(line: &str) -> Vec<NamedProgram> {
     let mut found: Vec<NamedProgram> = Vec::new();
@@ -225,6 +231,16 @@ mod tests {
 
     fn of(line: &str) -> String {
         programs(line).iter().map(NamedProgram::word).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_command_names_a_file_by_a_whole_word() {
+        for line in ["sh test.sh", "./test.sh -q", "(cd x; sh 'test.sh')", "A=1 sh test.sh>log"] {
+            assert!(has_word(line, "test.sh"), "{line}");
+        }
+        for line in ["sh mytest.sh", "sh test.sh.bak", "sh dir/test.sh", "cargo test"] {
+            assert!(!has_word(line, "test.sh"), "{line}");
+        }
     }
 
     #[test]

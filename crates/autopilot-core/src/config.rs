@@ -7,6 +7,7 @@ mod adapter;
 mod agent_settings;
 pub mod amend;
 mod choice;
+mod commands;
 mod fault;
 mod gate_home;
 pub mod nearest;
@@ -22,10 +23,12 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::flaky::FlakyGates;
+use crate::gate_order::GateOrder;
 use crate::limit::ReviewGate;
 use crate::rows::rows;
 use crate::step::Step;
-use crate::task_file::CommandOverrides;
+use crate::warmth::{LastWord, WarmGates};
 use serde::{Deserialize, Serialize};
 
 pub use crate::step::Role;
@@ -34,6 +37,7 @@ pub use agent_settings::{
     API_KEY_ENV, AgentConfig, Api, FALLBACK_MAX, McpServer, Mode, SessionPolicy, SkillPolicy,
 };
 pub use choice::{AgentChoice, AgentPresence};
+pub use commands::Commands;
 pub use fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
 pub use price::{MoneyCheck, Price, UsageReport};
 pub use secret::SecretSettings;
@@ -55,7 +59,7 @@ pub struct Config {
     pub plan: PlanConfig,
     #[serde(rename = "loop")]
     pub rounds: Rounds,
-    #[serde(default, skip_serializing_if = "UatConfig::is_usual")]
+    #[serde(default, skip_serializing_if = "is_usual")]
     pub uat: UatConfig,
     pub safety: Safety,
     pub builder: AgentConfig,
@@ -173,44 +177,6 @@ pub struct Repo {
     pub remote_name: String,
 }
 
-/// The user's commands, run by a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commands {
-    /// The command that runs the tests; empty if there is none.
-    pub tests: String,
-    pub lint: Option<String>,
-    pub format: Option<String>,
-    pub uat: Option<String>,
-    /// The directory in which executable acceptance tests may be written; `None` forbids them.
-    pub uat_dir: Option<String>,
-}
-
-impl Commands {
-    /// Whether there is a test command; without one nothing can be proven.
-    pub fn has_tests(&self) -> bool {
-        !self.tests.trim().is_empty()
-    }
-
-    /// The commands that prove a change, tests first; a task's own come before the configured ones.
-    pub fn validation(&self, own: Option<&CommandOverrides>) -> Vec<(&'static str, String)> {
-        let own = own.cloned().unwrap_or_default();
-        let tests = own.tests.unwrap_or_else(|| self.tests.clone());
-        let commands = [
-            ("tests", Some(tests).filter(|line| !line.trim().is_empty())),
-            ("lint", own.lint.or_else(|| self.lint.clone())),
-            ("format", own.format.or_else(|| self.format.clone())),
-        ];
-        commands.into_iter().filter_map(|(name, line)| Some((name, line?))).collect()
-    }
-
-    /// The same with the acceptance command, which runs last.
-    pub fn all(&self, own: &CommandOverrides) -> Vec<(&'static str, String)> {
-        let uat = own.uat.as_ref().or(self.uat.as_ref());
-        let uat = uat.map(|line| ("uat", line.clone()));
-        self.validation(Some(own)).into_iter().chain(uat).collect()
-    }
-}
-
 /// The limits on parallel work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -277,18 +243,15 @@ pub struct Rounds {
     /// Whether a change whose validation failed is reviewed too.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub review_on_red: bool,
+    /// The order in which the commands of a gate start.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub gate_order: GateOrder,
 }
 
 /// The acceptance cases that a reviewer writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UatConfig {
     pub generate: GenerateCases,
-}
-
-impl UatConfig {
-    fn is_usual(&self) -> bool {
-        *self == UatConfig::default()
-    }
 }
 
 rows! {
@@ -318,6 +281,16 @@ pub struct Gates {
     /// The files of the user's home of which the home of a gate's commands has copies.
     #[serde(default = "Gates::usual_home")]
     pub home: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub warm: WarmGates,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub last_word: LastWord,
+    /// What counts when a command fails that might pass on the same tree.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub flaky: FlakyGates,
+    /// The names of tests that are known to be flaky.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_flaky: Vec<String>,
 }
 
 rows! {
@@ -482,6 +455,10 @@ pub struct Logging {
     /// Whether a run keeps what replaying it needs.
     #[serde(default = "yes")]
     pub record: bool,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn yes() -> bool {

@@ -1,6 +1,7 @@
 //! The results of a gate, kept as one text for later prompts and for people, and which of its
 //! failures count against the change.
 
+use crate::flaky::FirstTry;
 use crate::guard::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -39,9 +40,18 @@ pub struct SeenCommand {
     /// The command changed tracked files, which it must not.
     #[serde(default)]
     pub changed: bool,
+    /// The command ran over a seed, not from nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
     /// The command ended by itself, with an exit code.
     #[serde(default)]
     pub ended: bool,
+    /// The time that the command took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
+    /// The failure before this result, when the command was run again on the same tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_try: Option<FirstTry>,
 }
 
 impl RoundEvidence {

@@ -67,7 +67,12 @@ pub enum When {
     FirstRound,
     LaterRounds,
     On(Switch),
+    /// The switch is on. A run without it is not told of the stage: it proves nothing less.
+    Silently(Switch),
 }
+
+/// The reason for which the last proof is saved.
+pub const ALL_COLD: &str = "every gate started from nothing";
 
 /// A switch that saves a stage, and the condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,8 @@ pub enum Sparing {
     AfterNo(Switch, Step),
     /// The switch is on, and the second one is off.
     Without(Switch, Switch),
+    /// No gate of the run passed over a seed.
+    AllCold,
 }
 
 rows! {
@@ -103,6 +110,10 @@ Switch -> &'static str {
     SpareReview: "the validation failed, and `loop.review_on_red` is false",
     /// Acceptance cases are written only where a command runs them (`uat.generate: auto`).
     SpareCases: "no `uat` command would run the cases, and `uat.generate` is auto",
+    /// Gates may run over a seed, so the result is proven once more from nothing.
+    ColdProof: "nobody asked to prove the result from nothing",
+    /// The base is proven although an earlier run proved it (`--prove-base`).
+    ProveBase: "nobody asked to prove the base again",
 }}
 
 impl Switch {

@@ -15,15 +15,17 @@ pub use talk::{BuilderSession, BuilderTalk, StandingResult};
 
 use crate::config::Options;
 use crate::event::{
-    Bill, Facts, Halt, Outcome, Record, RoundMark, RunSpec, SessionPrompt, SessionTotal, Skip,
-    TaskEnd, TaskEntry,
+    Bill, Facts, Halt, Outcome, Record, RoundMark, SessionPrompt, SessionTotal, Skip, TaskEnd,
+    TaskEntry,
 };
 use crate::flow::{Flow, Pipeline, RoundReason};
+use crate::gate_book::GateBook;
 use crate::id::{AttemptId, TaskId, Time};
 use crate::limit::Limits;
 use crate::pipeline::{Stage, Switch, Work};
 use crate::skill::Used;
 use crate::step::Step;
+use crate::warmth::SeedTrust;
 use index::Index;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,6 +87,12 @@ pub struct Run {
     /// The only task that is worked on; the run halts when it has ended.
     #[serde(default)]
     pub focus: Option<TaskId>,
+    /// The gates that were run.
+    #[serde(default, skip_serializing_if = "GateBook::is_empty")]
+    pub gates: GateBook,
+    /// What gates over seeds have shown.
+    #[serde(default, skip_serializing_if = "SeedTrust::is_unused")]
+    pub seeds: SeedTrust,
 }
 
 /// An attempt that runs now.
@@ -468,29 +476,5 @@ impl Task {
     /// The rounds used since a person last re-opened the task.
     pub fn rounds_used(&self) -> u32 {
         self.round.saturating_sub(self.spent.rounds_forgiven)
-    }
-}
-
-impl Run {
-    fn begin(spec: &RunSpec, at: Time) -> Run {
-        Run {
-            id: spec.id.clone(),
-            flow: spec.flow,
-            title: spec.title.clone(),
-            source: spec.source.clone(),
-            started_by: spec.started_by.clone(),
-            base_branch: spec.base_branch.clone(),
-            base: spec.base.clone(),
-            branch: spec.branch.clone(),
-            switches: spec.switches.clone(),
-            limits: spec.limits.clone(),
-            config: spec.config.clone(),
-            red_base_allowed: spec.red_base_allowed,
-            options: spec.options.clone(),
-            plan: spec.plan.clone(),
-            started_at: at,
-            moved_at: at,
-            ..Run::default()
-        }
     }
 }

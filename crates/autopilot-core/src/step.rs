@@ -142,6 +142,9 @@ Step -> StepRow {
     Push: controller("push", "pushing").limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
     PullRequest: controller("pull_request", "opening the pull request")
         .limits(LIKE_PUSH).run_word("PUSH").leaves_machine(),
+    /// The controller validates the result once more, from nothing.
+    Prove: controller("prove", "proving the result from nothing")
+        .limits(LIKE_VALIDATE).run_word("FINAL_PROOF").judges(),
 }}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {

@@ -26,6 +26,7 @@ use autopilot_core::number::count;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::{self, FileKind, Parsed, TaskSpec, unique_ids};
+use autopilot_core::warmth::needs_cold_proof;
 use autopilot_host::file::{self, FileError};
 use autopilot_host::git::{UserRepo, run_branch};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -72,6 +73,8 @@ pub struct RunRequest {
     /// Tasks that depend on a failed task are not started.
     pub fail_fast: bool,
     pub allow_red_base: bool,
+    /// The base is proven although an earlier run proved it.
+    pub prove_base: bool,
     /// The command-line options that override the configuration.
     pub options: Options,
     pub limits: LimitChange,
@@ -340,8 +343,10 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::PlanGate, plan_gate || request.hold_plan),
         (Switch::EndGate, end_gate),
         (Switch::FailFast, request.fail_fast),
+        (Switch::ProveBase, request.prove_base),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
+        (Switch::ColdProof, needs_cold_proof(config.gates.warm, config.gates.last_word)),
     ];
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }

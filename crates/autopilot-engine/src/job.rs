@@ -3,8 +3,11 @@
 //! A job has no policy. It reports what it saw, and the core decides what that means.
 
 mod agent;
+mod ahead;
 mod artifact;
 mod asking;
+mod base_record;
+mod base_seed;
 mod billing;
 mod build;
 mod builder_turn;
@@ -14,6 +17,8 @@ mod error;
 mod evidence;
 pub mod fault;
 pub mod further;
+mod gate_record;
+mod gate_site;
 mod goal;
 mod home;
 mod left_session;
@@ -24,6 +29,7 @@ pub mod opening;
 mod own_work;
 mod plan;
 mod process;
+mod prove;
 mod pull_request;
 mod push;
 mod review;
@@ -39,6 +45,7 @@ mod usage;
 mod user_command;
 mod validate;
 mod violation;
+mod warm_gate;
 mod workshop;
 
 pub use agent::{agent_of, find_program};
@@ -328,6 +335,7 @@ impl Job {
             Step::Review => self.review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
+            Step::Prove => self.prove_from_nothing().await,
             Step::Merge => self.merge().await,
             Step::Push => blocking(|| self.push()),
             Step::PullRequest => blocking(|| self.pull_request()),

@@ -8,6 +8,7 @@ mod admission;
 mod again;
 mod arrears;
 pub mod ask;
+pub mod base_proof;
 pub mod begin;
 pub mod clock;
 pub mod environment;
@@ -34,6 +35,7 @@ pub mod shell;
 pub mod signal;
 pub mod skill;
 pub mod store;
+pub mod toolchain;
 pub mod views;
 pub mod workspace;
 

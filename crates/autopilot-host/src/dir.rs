@@ -183,6 +183,11 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Moves a directory to a place of the same file system where there is none.
+pub fn move_to(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
 /// Returns the last bytes of a file.
 pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;

@@ -35,8 +35,9 @@ use crate::sandbox;
 use attend::{Attendant, ProcessControl, StartFault};
 pub use child::{Child, ChildWord, Exit};
 pub use supervisor::main;
-pub(crate) use supervisor::probe_namespaces;
+pub(crate) use supervisor::{probe_layer, probe_namespaces};
 pub(crate) use tree::kill_round;
+pub(crate) use wire::OsText;
 pub use wire::{LaunchFailure, LaunchStage, ProcessLimits};
 
 /// The argument by which our executable knows that it is a supervisor.

@@ -14,6 +14,19 @@ pub fn save_within(time: std::time::Duration) -> std::time::Duration {
     asked_for("AUTOPILOT_SAVE_MS").unwrap_or(time)
 }
 
+/// The shortest gate whose seed is kept. `AUTOPILOT_SEED_MS` makes it shorter in a debug build, so that
+/// a test need not build for seconds.
+pub fn seed_pays_from() -> Option<std::time::Duration> {
+    asked_for("AUTOPILOT_SEED_MS")
+}
+
+/// Returns whether a test plays a machine that can't make layers of this kind. In a debug build
+/// `AUTOPILOT_WITHOUT_LAYERS` names them: `overlay,reflink`.
+pub fn lacks_layers(kind: &str) -> bool {
+    let asked = std::env::var("AUTOPILOT_WITHOUT_LAYERS").ok().filter(|_| cfg!(debug_assertions));
+    asked.is_some_and(|kinds| kinds.split(',').any(|one| one == kind))
+}
+
 fn asked_for(variable: &str) -> Option<std::time::Duration> {
     let asked = std::env::var(variable).ok().filter(|_| cfg!(debug_assertions));
     asked.and_then(|text| text.parse().ok()).map(std::time::Duration::from_millis)

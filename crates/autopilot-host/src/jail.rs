@@ -6,6 +6,7 @@
 mod build;
 mod capability;
 mod mount;
+mod overlay;
 mod plan;
 mod seccomp;
 mod socket;
@@ -15,6 +16,7 @@ pub use plan::{JailMount, JailNetwork, JailPlan, NamespaceProbe};
 
 pub(crate) use build::{build, seal_processes};
 pub(crate) use capability::drop_all;
+pub(crate) use overlay::lock as lock_upper;
 pub(crate) use seccomp::CallFilters;
 pub(crate) use view::both_ways;
 

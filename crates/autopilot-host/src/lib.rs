@@ -32,4 +32,5 @@ pub mod secret;
 pub mod skill;
 pub mod sweep;
 pub mod turnstile;
+pub mod warm;
 pub mod web;

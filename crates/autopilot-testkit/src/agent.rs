@@ -68,7 +68,7 @@ impl Agents {
 
 /// The steps in the order in which they came to be; new ones follow, so that old seeds keep their
 /// meaning.
-const IN_ORDER: [Step; 19] = [
+const IN_ORDER: [Step; 20] = [
     Step::Preflight,
     Step::Tasks,
     Step::Build,
@@ -88,6 +88,7 @@ const IN_ORDER: [Step; 19] = [
     Step::Workflow,
     Step::WorkflowStep,
     Step::Completion,
+    Step::Prove,
 ];
 
 fn number(step: Step) -> u64 {
@@ -179,6 +180,10 @@ impl Drawn {
         };
         let key = [who, number(step), u64::from(now.round), u64::from(broken)];
         let mut fate = Random::new(key.iter().fold(self.seed, |hash, part| mix(hash, *part)));
+        let is_gate = matches!(step, Step::Validate | Step::Merge);
+        play.facts.warm = is_gate
+            && crate::swarm::is_proven_cold(self.seed)
+            && mix(key[0], key[2]).is_multiple_of(2);
         let breaks = match step.row().leaves_machine {
             true => self.has(Fault::PushBreaks) && fate.chance(400),
             false => step != Step::Merge && self.has(Fault::Broke) && fate.chance(120),
@@ -223,6 +228,10 @@ impl Drawn {
                 no(play, fails && shown % 100 < 40, "tests fail");
                 play.facts.fingerprint = Some(format!("f{}", shown % 7));
                 play.facts.tree = Some(tree);
+            }
+            Step::Prove => {
+                no(play, fails && fate.chance(200), "it does not hold from nothing");
+                play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
             }
             Step::Review => self.review(scene, play, &mut fate),
             Step::UatGenerate => no(play, fails && fate.chance(50), "no cases"),

@@ -123,6 +123,9 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
         become_planned(&mut spec, &mut Random::stream(seed, 2005));
     }
     spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
+    if is_proven_cold(seed) {
+        spec.switches.insert(Switch::ColdProof);
+    }
     if seed % 10 == 3 {
         give_agents(&mut spec, &mut Random::stream(seed, 2010));
     }
@@ -154,6 +157,11 @@ fn is_planned(seed: u64) -> bool {
 /// Seeds of goals: none of the corpus was one when they came.
 fn is_goal(seed: u64) -> bool {
     matches!(seed % 20, 0 | 5 | 6 | 18 | 19)
+}
+
+/// Seeds of runs whose result is proven from nothing: none of the corpus was one when they came.
+pub fn is_proven_cold(seed: u64) -> bool {
+    matches!(seed % 27, 8 | 10 | 11 | 14..=19 | 23)
 }
 
 /// The steps come with the workflows.

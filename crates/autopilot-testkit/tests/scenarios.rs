@@ -9,6 +9,8 @@ use autopilot_testkit::scenario::{Story, play};
 mod goal;
 #[path = "scenarios/machine.rs"]
 mod machine;
+#[path = "scenarios/proof.rs"]
+mod proof;
 #[path = "scenarios/refusal.rs"]
 mod refusal;
 #[path = "scenarios/secret.rs"]

@@ -3,6 +3,7 @@
 pub mod cost;
 pub mod graph;
 pub mod history;
+mod last_word;
 pub mod manifest;
 pub mod money;
 pub mod notes;
@@ -16,6 +17,8 @@ pub mod status_md;
 pub mod trouble;
 pub mod width;
 mod wording;
+
+pub use last_word::LastProof;
 
 use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
 use autopilot_core::pipeline::Work;
@@ -286,6 +289,8 @@ pub fn let_pass(shown: &Shown) -> Option<String> {
 /// The word for a passed step; never just `passed` if failures were excused.
 pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
     match (facts.excused.is_empty(), step == Step::Preflight) {
+        (true, _) if facts.warm => "passed (warm)",
+        (true, _) if step == Step::Prove => "passed (cold)",
         (true, _) => "passed",
         (false, true) => "failing (allowed)",
         (false, false) => "fails only as on the base",

@@ -36,6 +36,7 @@ pub fn state_json(state: &State) -> Value {
             last(Step::UatGenerate).map(|shown| with_artifact(shown, "uat_cases_path")),
         "last_uat_run": last(Step::Uat).map(ran),
         "unproven": super::unproven(state),
+        "last_word": super::LastProof::of(state).map(super::LastProof::word),
         "scheduler": scheduler(state),
         "held_accounts": state.holds().map(held).collect::<Vec<_>>(),
         "tasks": leaves(state).map(|task| one_task(state, task)).collect::<Vec<_>>(),

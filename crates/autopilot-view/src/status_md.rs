@@ -3,8 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    activity, awaited, current, duration, failure, headline, holds, leaves, one_line, result,
-    says_how_to_continue, shown_word, waits,
+    LastProof, activity, awaited, current, duration, failure, headline, holds, leaves, one_line,
+    result, says_how_to_continue, shown_word, waits,
 };
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -54,6 +54,8 @@ pub fn status_md(state: &State) -> String {
     }
     if let Some(why) = super::nothing_built(state) {
         row("proof", format!("none; {why}"));
+    } else if let Some(proof) = LastProof::of(state) {
+        row("proof", proof.sentence().to_owned());
     }
     tasks(&mut text, state);
     attention(&mut text, state);

@@ -112,6 +112,8 @@ pub fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::FailFast => "fail-fast",
         Switch::SpareReview => "sparing reviews after failed tests",
         Switch::SpareCases => "sparing acceptance cases that nothing runs",
+        Switch::ColdProof => "the proof from nothing",
+        Switch::ProveBase => "the proof of the base",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

@@ -212,6 +212,9 @@ pub struct StartArgs {
     /// Run although the tests fail on the base; only new failures count
     #[arg(long)]
     pub allow_red_base: bool,
+    /// Prove the base although an earlier run proved it
+    #[arg(long)]
+    pub prove_base: bool,
     /// Show prompts, commands and limits; start nothing
     #[arg(long)]
     pub dry_run: bool,

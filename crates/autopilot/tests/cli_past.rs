@@ -144,6 +144,37 @@ fn gc_says_what_would_go_and_then_removes_it() {
 }
 
 #[test]
+fn gc_removes_what_dead_gates_left_and_with_the_caches_what_the_base_built() {
+    let repo = finished();
+    let (layers, seeds) = (repo.state().join("layers"), repo.state().join("seeds"));
+    // Left by a process that was killed while a gate ran, and by one that was sealing.
+    let left = |dir: &std::path::Path| {
+        std::fs::create_dir_all(dir.join("0/work/work")).unwrap();
+        std::fs::write(dir.join("0/work/work/file"), "x").unwrap();
+        std::fs::write(dir.join("0.lock"), "").unwrap();
+    };
+    left(&layers);
+    let would = repo.autopilot(&["gc", "--dry-run"]).ok();
+    assert!(would.contains("would remove gate") && layers.join("0").exists(), "{would}");
+    assert!(repo.autopilot(&["gc"]).ok().contains("removed gate"));
+    assert_eq!(std::fs::read_dir(&layers).unwrap().count(), 0);
+    left(&seeds);
+    repo.autopilot(&["gc"]).ok();
+    assert!(seeds.join("0").exists());
+    assert!(repo.autopilot(&["gc", "--caches"]).ok().contains("removed build of the base"));
+    assert_eq!(std::fs::read_dir(&seeds).unwrap().count(), 0);
+    let checks = repo.autopilot(&["doctor", "--json"]).json();
+    let gates = checks["checks"].as_array().unwrap().iter().find(|check| check["check"] == "gates");
+    assert!(gates.unwrap()["text"].as_str().unwrap().contains("overlay"), "{checks}");
+    assert_eq!(std::fs::read_dir(&layers).unwrap().count(), 0);
+    // The next process that takes up a run sweeps both before it begins.
+    left(&layers);
+    left(&seeds);
+    repo.autopilot(&["run", "tasks/say-hello.md", "--quiet"]).ok();
+    assert!(!layers.join("0").exists() && !seeds.join("0").exists());
+}
+
+#[test]
 fn without_the_state_directory_branches_and_trailers_still_tell() {
     let repo = finished();
     let run = run_id(&repo);

@@ -86,6 +86,7 @@ fn open(stage: &Stage) -> Result<OpenRun, RunProcessError> {
         gates_plan: false,
         fail_fast: false,
         allow_red_base: false,
+        prove_base: false,
         options: Options::default(),
         limits: Default::default(),
         started_by: "somebody".to_owned(),

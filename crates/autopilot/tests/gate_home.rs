@@ -38,7 +38,8 @@ const TESTS: &str = "commands: { tests: sh test.sh }\n";
 
 /// The rooms of gates that are left in the state directory.
 fn rooms(stage: &Stage) -> Vec<PathBuf> {
-    let is_room = |path: &PathBuf| text(path).contains("/tmp/room-");
+    let is_room =
+        |path: &PathBuf| text(path).contains("/tmp/room-") || text(path).contains("/layers/");
     files(&stage.state()).into_iter().filter(is_room).collect()
 }
 

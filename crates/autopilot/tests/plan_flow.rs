@@ -496,7 +496,7 @@ fn every_worktree_is_set_up_before_an_agent_or_a_command_works_in_it() {
     }
     // Gates are not told that they are one: their lines name nobody.
     assert!(
-        set_up.lines().any(|seen| seen.starts_with("in ") && seen.contains("/proof/")),
+        set_up.lines().any(|seen| seen.starts_with("in ") && seen.ends_with("/work/tree")),
         "{set_up}"
     );
     let files = stage.git(&["ls-tree", "-r", "--name-only", &branch(&stage)]);

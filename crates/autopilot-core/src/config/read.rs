@@ -11,8 +11,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::flaky::FlakyGates;
+use crate::gate_order::GateOrder;
 use crate::limit::ReviewGate;
 use crate::step::Step;
+use crate::warmth::{LastWord, WarmGates};
 use regex::Regex;
 
 use super::fault::{ConfigFault, ConfigFaults, TextPlace, Warning};
@@ -146,6 +149,7 @@ fn commands(s: &mut ConfigSection<'_>) -> Commands {
         format: s.filled("format"),
         uat: s.filled("uat"),
         uat_dir: s.path("uat_dir"),
+        parallel: s.flag("parallel", false),
     }
 }
 
@@ -182,6 +186,7 @@ fn rounds(s: &mut ConfigSection<'_>) -> Rounds {
         step_timeouts_sec: s.inner("step_timeouts_sec", |s| by_step(s, SEC)),
         retries: s.inner("retries", |s| by_step(s, 0..=100)),
         review_on_red: s.flag("review_on_red", true),
+        gate_order: s.choice("gate_order", &GateOrder::ALL, GateOrder::row, GateOrder::default()),
     }
 }
 
@@ -195,12 +200,26 @@ where
 }
 
 fn gates(s: &mut ConfigSection<'_>) -> Gates {
-    Gates {
+    let gates = Gates {
         review: s.choice("review", &ReviewGate::ALL, ReviewGate::row, ReviewGate::Required),
         proof: s.choice("proof", &ProofGate::ALL, ProofGate::row, ProofGate::Off),
         human: s.choice("human", &HumanGate::ALL, HumanGate::row, HumanGate::None),
         home: s.home_files("home").unwrap_or_else(Gates::usual_home),
+        warm: s.choice("warm", &WarmGates::ALL, WarmGates::row, WarmGates::default()),
+        last_word: s.choice("last_word", &LastWord::ALL, LastWord::row, LastWord::default()),
+        flaky: s.choice("flaky", &FlakyGates::ALL, FlakyGates::row, FlakyGates::default()),
+        known_flaky: s.words("known_flaky").unwrap_or_default(),
+    };
+    match (gates.flaky, gates.known_flaky.is_empty()) {
+        (FlakyGates::Known, true) => {
+            s.warn("flaky", "`known` names no test; list them in `gates.known_flaky`".to_owned());
+        }
+        (FlakyGates::Fail | FlakyGates::RetryOnce, false) => {
+            s.warn("known_flaky", "is read only where `gates.flaky` is `known`".to_owned());
+        }
+        (FlakyGates::Known, false) | (FlakyGates::Fail | FlakyGates::RetryOnce, true) => {}
     }
+    gates
 }
 
 fn budget(s: &mut ConfigSection<'_>) -> Budget {

@@ -47,6 +47,9 @@ fn commands(detected: &Detected) -> String {
         "  # uat: \"pytest -q tests/uat\"   # user acceptance tests; unset means skipped\n",
     );
     text.push_str("  # uat_dir: tests/uat            # where acceptance tests may be written\n");
+    text.push_str(
+        "  # parallel: false               # true: the commands of a gate run side by side\n",
+    );
     text
 }
 
@@ -156,6 +159,7 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   step_timeouts_sec: { plan: 120, build: 900, validate: 600, review: 180, uat: 600, push: 120 }
 #   retries: { build: 1, review: 1, push: 2 }
 #   review_on_red: true          # false: a change that fails the tests is not reviewed, only fixed
+#   gate_order: learnt           # the cheapest command first; given: tests, lint, format
 
 # uat:
 #   generate: always             # auto: acceptance cases are written only where `commands.uat` runs them
@@ -168,6 +172,11 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   review: required             # evidence: only issues that cite a failing check, a criterion
 #                                # or a line of the change block; advisory: none do
 #   proof: off                   # red_green is not available yet
+#   warm: auto                   # off: every gate starts from nothing, as the last one of a run always does
+#   last_word: cold              # warm: the result is not proven once more from nothing
+#   flaky: fail                  # retry_once: a failed command runs once more on the same tree, and you are told;
+#                                # known: only if all failed tests are in known_flaky
+#   known_flaky: []              # names of tests, as the test runner prints them
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
 #   home: [.asdfrc, .bundle/config, .cargo/config.toml, .condarc, .config/git/config, .config/go/env,
 #     .config/mise/config.toml, .config/pip/pip.conf, .config/uv/uv.toml, .gemrc, .gitconfig, .npmrc,

@@ -4,7 +4,7 @@ use super::RecordDraft;
 use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
 use crate::flow::RoundReason;
 use crate::id::TaskId;
-use crate::pipeline::{ChildOrder, Else, Failing, Sparing, Stage, Switch, When, Work};
+use crate::pipeline::{ALL_COLD, ChildOrder, Else, Failing, Sparing, Stage, Switch, When, Work};
 use crate::rail;
 use crate::state::{Status, Task};
 use crate::step::Step;
@@ -42,23 +42,25 @@ impl RecordDraft<'_> {
     fn is_taken(&mut self, task: TaskId, stage: &Stage, round: u32) -> bool {
         let is_due = self.is_due(task, stage, round);
         let spared = stage.spared.filter(|_| is_due).and_then(|spared| self.spares(task, spared));
-        let Some(switch) = spared else { return is_due };
-        let why = switch.why_skipped().to_owned();
-        self.emit(Event::StageSkipped { task, step: stage.step, why });
+        let Some(why) = spared else { return is_due };
+        self.emit(Event::StageSkipped { task, step: stage.step, why: why.to_owned() });
         false
     }
 
-    /// The switch that saves a stage now, if one does.
-    fn spares(&self, task: TaskId, spared: Sparing) -> Option<Switch> {
+    /// The reason for which a stage is saved now, if there is one.
+    fn spares(&self, task: TaskId, spared: Sparing) -> Option<&'static str> {
         let now = self.state.task(task);
         let is_on = |switch: Switch| self.state.is_on(switch, now);
         match spared {
             Sparing::AfterNo(switch, step) => {
                 let said_no =
                     now.shown(step).is_some_and(|shown| shown.outcome.failure().is_some());
-                (is_on(switch) && said_no).then_some(switch)
+                (is_on(switch) && said_no).then(|| switch.why_skipped())
             }
-            Sparing::Without(switch, other) => (is_on(switch) && !is_on(other)).then_some(switch),
+            Sparing::Without(switch, other) => {
+                (is_on(switch) && !is_on(other)).then(|| switch.why_skipped())
+            }
+            Sparing::AllCold => (!self.state.run.seeds.is_used).then_some(ALL_COLD),
         }
     }
 
@@ -67,6 +69,7 @@ impl RecordDraft<'_> {
             When::Always => true,
             When::FirstRound => round == 1,
             When::LaterRounds => round > 1 && !self.is_begun_anew(task, round),
+            When::Silently(switch) => self.state.is_on(switch, self.state.task(task)),
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {

@@ -1,6 +1,7 @@
 //! The facts about an ended attempt, as its event holds them.
 
 use super::{Bill, SessionTotal, TaskEntry, is_default};
+use crate::gate_book::GateMark;
 use crate::skill::Used;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -38,6 +39,12 @@ pub struct Facts {
     /// The tip of the run's branch after a merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
+    /// The gate ran over a seed, not from nothing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub warm: bool,
+    /// The gate that the attempt ran, or took over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Box<GateMark>>,
     /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,

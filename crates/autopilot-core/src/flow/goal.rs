@@ -4,6 +4,7 @@
 //! DONE means: the reviewer said so, and the controller's own validation of the result passed, if
 //! tests are configured.
 
+use super::root::PROVE;
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::pipeline::{
@@ -36,6 +37,7 @@ pub const GOAL: &[Stage] = &[
     slot(Step::Completion)
         .fails(Else::Next { again: Step::Workflow, brings: Pipeline::WorkflowStep }),
     decide(Step::Decide).fails(Else::Again(Step::Workflow)),
+    PROVE.fails(Else::Again(Step::Workflow)),
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
     serial(Step::PullRequest).when(When::On(Switch::Pr)),

@@ -1,6 +1,7 @@
 //! The plan flow: a planner divides the work, the tasks are done side by side, and the whole is
 //! proven once more before it leaves the machine.
 
+use super::root::PROVE;
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, paired};
 use crate::pipeline::{
     ChildOrder, Else, Failing, Sparing, Stage, Switch, When, children, person, serial, slot,
@@ -29,6 +30,7 @@ pub const PLAN: &[Stage] = &[
     slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
     slot(Step::UatGenerate).spared(Sparing::Without(Switch::SpareCases, Switch::Uat)),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::FixBy(Pipeline::Paired)),
+    PROVE,
     person(Step::ApproveResult).when(When::On(Switch::EndGate)),
     serial(Step::Push).when(When::On(Switch::Push)),
     serial(Step::PullRequest).when(When::On(Switch::Pr)),

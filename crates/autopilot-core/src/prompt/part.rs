@@ -2,6 +2,7 @@
 
 use super::Caps;
 use crate::evidence::SeenCommand;
+use crate::flaky::flaky_note;
 use crate::number::count;
 
 /// Cuts a text to `bytes_max` bytes: 70 % from the head, 30 % from the tail and a mark between
@@ -82,13 +83,15 @@ pub(crate) fn ran(ran: &SeenCommand, caps: Caps) -> String {
         Some(code) => format!("exit code {code} (failed)"),
         None => "killed (failed)".to_owned(),
     };
+    let flaky = flaky_note(ran).map(|note| format!("{}\n", note.replace('\n', " ")));
     let output = tail(ran.output.trim_end(), caps.tail_lines_max);
     let shown = if output.is_empty() { "(no output)".to_owned() } else { output };
     format!(
-        "\n{}: {}\n{}\n{}",
+        "\n{}: {}\n{}\n{}{}",
         ran.name,
         inline(&ran.command),
         ended,
+        flaky.unwrap_or_default(),
         fenced("text", &cut(&shown, caps.prompt_bytes_max))
     )
 }
@@ -96,4 +99,20 @@ pub(crate) fn ran(ran: &SeenCommand, caps: Caps) -> String {
 /// A line of code that can't leave its backticks.
 pub(crate) fn inline(text: &str) -> String {
     format!("`{}`", text.replace(['\n', '\r'], " ").replace('`', "'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flaky::FirstTry;
+
+    #[test]
+    fn a_command_that_failed_before_is_told_as_flaky() {
+        let seen = SeenCommand { exit_code: Some(0), ended: true, ..SeenCommand::default() };
+        let caps = Caps { prompt_bytes_max: 1000, tail_lines_max: 10 };
+        assert!(!ran(&seen, caps).contains("flaky"));
+        let first = FirstTry { failing: ["a\nb".to_owned()].into(), log: "a.log".to_owned() };
+        let told = ran(&SeenCommand { first_try: Some(first), ..seen }, caps);
+        assert!(told.contains("exit code 0 (passed)\n`` is flaky: it failed (a b) and"), "{told}");
+    }
 }

@@ -1,7 +1,9 @@
 //! The effect of each event on the state. No rule is here: the event holds the whole decision.
 
 use super::{Grant, Hold, LiveAttempt, Run, Shown, StandingResult, State, Status, Task};
-use crate::event::{Bill, Event, Facts, HoldWhy, Outcome, SessionTotal, Skip, TaskEnd, TaskEntry};
+use crate::event::{
+    Bill, Event, Facts, HoldWhy, Outcome, RunSpec, SessionTotal, Skip, TaskEnd, TaskEntry,
+};
 use crate::flow::Pipeline;
 use crate::id::{AttemptId, Micros, TaskId, Time};
 use crate::pipeline::{Failing, Switch, Work};
@@ -191,6 +193,9 @@ impl State {
         if let Some(tip) = &shown.facts.tip {
             self.run.tip = Some(tip.clone());
         }
+        self.run.gates.note(shown.id, &shown.outcome, &shown.facts);
+        self.run.seeds.is_used |= shown.facts.warm && shown.outcome == Outcome::Passed;
+        self.run.seeds.is_refuted |= step == Step::Prove && shown.outcome.failure().is_some();
         let task = self.task_mut(id);
         task.spent.work_ms += shown.facts.ms;
         task.notes.extend(shown.facts.notes.iter().cloned());
@@ -385,5 +390,29 @@ impl State {
         let Some(parent) = self.task(task).parent else { return false };
         let stages = self.task(parent).pipeline.stages();
         stages.iter().any(|stage| matches!(stage.work, Work::Children(_, Failing::Assess)))
+    }
+}
+
+impl Run {
+    pub(super) fn begin(spec: &RunSpec, at: Time) -> Run {
+        Run {
+            id: spec.id.clone(),
+            flow: spec.flow,
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            started_by: spec.started_by.clone(),
+            base_branch: spec.base_branch.clone(),
+            base: spec.base.clone(),
+            branch: spec.branch.clone(),
+            switches: spec.switches.clone(),
+            limits: spec.limits.clone(),
+            config: spec.config.clone(),
+            red_base_allowed: spec.red_base_allowed,
+            options: spec.options.clone(),
+            plan: spec.plan.clone(),
+            started_at: at,
+            moved_at: at,
+            ..Run::default()
+        }
     }
 }

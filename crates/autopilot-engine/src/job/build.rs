@@ -266,7 +266,7 @@ impl Job {
         let is_base_rough = base.checks.iter().any(|check| check.changed);
         if !self.cancel.is_asked() && !is_base_rough {
             // The exit code counts in validation, where nobody else can have touched anything.
-            let _judged_later = self.command("format", line, bench, self.timeout()).await?;
+            let _judged_later = self.command("format", line, &bench.site(), self.timeout()).await?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::own_work::blocking;
 use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
+use autopilot_core::command_line::has_word;
 use autopilot_core::guard::{
     self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
 };
@@ -68,7 +69,7 @@ impl Job {
         for path in &change.paths {
             let file = path.display();
             for (name, line) in &commands {
-                if names(line, &file) {
+                if has_word(line, &file) {
                     let message =
                         format!("the change edits `{file}`, which the {name} command runs");
                     let fix = "leave it as it was, unless the task asks for it";
@@ -82,13 +83,7 @@ impl Job {
     }
 }
 
-/// Returns whether a command line has this path as one of its words.
-fn names(line: &str, path: &str) -> bool {
-    let is_word_end = |c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c);
-    line.split(is_word_end).any(|word| word.trim_start_matches("./") == path)
-}
-
-fn in_guard_words(change: &GitChange) -> guard::Change {
+pub(super) fn in_guard_words(change: &GitChange) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
         insertions: change.insertions + change.binary_bytes / BYTES_PER_LINE,
@@ -132,20 +127,5 @@ fn line(fact: &LineFact) -> ChangedLine {
         path: String::from_utf8_lossy(&fact.path).into_owned(),
         line: fact.number,
         text: fact.text.clone(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names;
-
-    #[test]
-    fn a_command_names_a_file_by_a_whole_word() {
-        for line in ["sh test.sh", "./test.sh -q", "(cd x; sh 'test.sh')", "A=1 sh test.sh>log"] {
-            assert!(names(line, "test.sh"), "{line}");
-        }
-        for line in ["sh mytest.sh", "sh test.sh.bak", "sh dir/test.sh", "cargo test"] {
-            assert!(!names(line, "test.sh"), "{line}");
-        }
     }
 }

@@ -13,6 +13,7 @@ use autopilot_host::file::FileError;
 use autopilot_host::git::GitError;
 use autopilot_host::port::PortError;
 use autopilot_host::sandbox::SandboxError;
+use autopilot_host::warm::WarmError;
 use camino::Utf8PathBuf;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub enum JobError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Warm(#[from] WarmError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]

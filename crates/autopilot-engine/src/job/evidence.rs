@@ -1,6 +1,7 @@
 //! The results of gates as a job keeps and reads them.
 
 use super::user_command::CommandCheck;
+use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::{NewFailures, RoundEvidence};
@@ -59,6 +60,26 @@ impl Job {
             notes: checks.iter().flat_map(note).collect(),
             ..Facts::default()
         })
+    }
+
+    /// The same, with how the commands ran.
+    pub(super) fn facts_of_gate(
+        &self,
+        gate: &GateRun,
+        evidence: &RoundEvidence,
+    ) -> Result<Facts, JobError> {
+        let mut facts = match &gate.taken {
+            Some(taken) => Facts {
+                exit: Some(0),
+                log: taken.log.clone(),
+                answer: Some(self.keep(evidence)?),
+                ..Facts::default()
+            },
+            None => self.facts_of_checks(&gate.checks, evidence)?,
+        };
+        facts.gate = gate.mark.clone().map(Box::new);
+        facts.notes.extend(gate.notes.iter().cloned());
+        Ok(Facts { warm: gate.is_warm, ..facts })
     }
 
     /// The failures that the untouched base does not have, and those that it has too.

@@ -15,6 +15,7 @@ use autopilot_host::exec::{LaunchStage, SpawnError};
 use autopilot_host::file::FileError;
 use autopilot_host::git::{CommandError, CommandStatus, GitError};
 use autopilot_host::lock::LockError;
+use autopilot_host::warm::WarmError;
 use autopilot_journal::StorageTrouble;
 use std::error::Error;
 use std::io;
@@ -70,6 +71,13 @@ pub fn blame(error: &JobError) -> Blame {
         JobError::Store(error) => Blame::Machine(of_store(error)),
         JobError::Spawn(error) => of_spawn(error),
         JobError::Git(error) => of_git(error, Blame::Machine(MachineFault::Git)),
+        JobError::Warm(WarmError::Git(error)) => of_git(error, Blame::Machine(MachineFault::Git)),
+        JobError::Warm(WarmError::File { source, .. }) => {
+            Blame::Machine(of_own_file(source, MachineFault::Internal))
+        }
+        JobError::Warm(WarmError::NotSealed(_) | WarmError::GoCold(_)) => {
+            Blame::Machine(MachineFault::Internal)
+        }
         JobError::File(error) | JobError::Recorded(RecordedError::File(error)) => of_file(error),
         JobError::Directory { source, .. }
         | JobError::Recorded(RecordedError::Directory { source, .. }) => {

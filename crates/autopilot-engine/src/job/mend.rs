@@ -6,31 +6,64 @@ use autopilot_core::event::TaskEntry;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::tail;
-use autopilot_core::step::Step;
-use autopilot_core::task_file::TaskSpec;
+use autopilot_core::task_file::{CommandOverrides, TaskSpec};
 
 /// Lines of a failing command's output in the goal of the repair task.
 const TAIL_LINES_MAX: usize = 60;
 
+/// What a repair is for.
+#[derive(Clone, Copy)]
+pub(super) enum Mending<'a> {
+    /// The merged tasks fail together.
+    Together,
+    /// They do not do what these acceptance cases say.
+    Cases(Option<&'a str>),
+    /// They fail from nothing, and passed over what the base had built.
+    FromNothing {
+        /// The task with whose merge it began.
+        culprit: Option<&'a str>,
+    },
+}
+
+const TOGETHER: &str = "All tasks of the plan are merged, but together they fail. Find out why and fix \
+                        it with as small a change as possible; keep what the tasks were asked to do.";
+const FROM_NOTHING: &str = "Everything is merged and passed its checks over what an earlier build had left. From nothing, in \
+     a fresh checkout without any build output, the result fails. Something depends on a file that is \
+     not in the repository or not built from it. Find out what and fix it with as small a change as \
+     possible; keep what the tasks were asked to do.";
+
+impl Mending<'_> {
+    /// The beginning of the task's name, and its title.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Mending::Together => ("integration-fix", "Integration fix"),
+            Mending::Cases(_) => ("uat-fix", "UAT fix"),
+            Mending::FromNothing { .. } => ("proof-fix", "Proof fix"),
+        }
+    }
+
+    fn goal(self) -> String {
+        match self {
+            Mending::Together | Mending::Cases(_) => TOGETHER.to_owned(),
+            Mending::FromNothing { culprit: None } => FROM_NOTHING.to_owned(),
+            Mending::FromNothing { culprit: Some(task) } => {
+                format!("{FROM_NOTHING}\nIt fails since task `{task}` was merged.")
+            }
+        }
+    }
+}
+
 impl Job {
-    /// The repair task. `failed` are the commands that failed on the run's branch, `cases` the
-    /// acceptance cases.
+    /// The repair task. `failed` are the commands that failed on the run's branch.
     pub(super) fn mending_task(
         &self,
         whole: &TaskSpec,
         failed: &[&CommandCheck],
-        cases: Option<&str>,
+        mending: Mending<'_>,
     ) -> Result<TaskEntry, JobError> {
-        let (kind, words) = if self.want.step == Step::Uat {
-            ("uat-fix", "UAT fix")
-        } else {
-            ("integration-fix", "Integration fix")
-        };
+        let (kind, words) = mending.names();
         let (name, number) = self.free_name(kind)?;
-        let mut goal = String::from(
-            "All tasks of the plan are merged, but together they fail. Find out why and fix \
-             it with as small a change as possible; keep what the tasks were asked to do.",
-        );
+        let mut goal = mending.goal();
         for check in failed {
             let output = tail(&check.ran.tail, TAIL_LINES_MAX);
             goal.push_str(&format!("\n`{}`: {}\n{output}", check.line, check.failure()));
@@ -40,6 +73,14 @@ impl Job {
         let uat = failed.iter().find(|check| check.name == "uat").map(|check| check.line.clone());
         let mut commands = whole.commands.clone();
         commands.uat = uat.or(commands.uat);
+        let cases = match mending {
+            Mending::Together => None,
+            Mending::Cases(cases) => cases,
+            Mending::FromNothing { .. } => {
+                own_commands(&mut commands, failed);
+                None
+            }
+        };
         let has_uat = commands.uat.is_some();
         let spec = TaskSpec {
             id: name.clone(),
@@ -69,4 +110,25 @@ impl Job {
         let free = (1..).map(named).find(|(name, _)| !taken.contains_key(name));
         Ok(free.unwrap_or_else(|| named(self.task.round)))
     }
+}
+
+/// Makes the commands that failed those of the repair. Two tasks may have had different ones.
+fn own_commands(commands: &mut CommandOverrides, failed: &[&CommandCheck]) {
+    let line = |name: &str| {
+        let lines: Vec<&str> = failed
+            .iter()
+            .filter(|check| check.name == name)
+            .map(|check| check.line.as_str())
+            .collect();
+        match lines.as_slice() {
+            [] => None,
+            [line] => Some((*line).to_owned()),
+            lines => {
+                Some(lines.iter().map(|line| format!("({line})")).collect::<Vec<_>>().join(" && "))
+            }
+        }
+    };
+    commands.tests = line("tests").or(commands.tests.take());
+    commands.lint = line("lint").or(commands.lint.take());
+    commands.format = line("format").or(commands.format.take());
 }

@@ -1,5 +1,7 @@
 //! Runs one program under supervision: sandboxed, limited, watched, logged and redacted.
 
+use super::gate_site::CommandRoom;
+use super::room::caches_below;
 use super::shortage::ShortageWatch;
 use super::workshop::For;
 use super::{Context, Job, JobError};
@@ -41,6 +43,8 @@ pub struct JobProgram {
     pub purpose: For,
     /// Writable paths besides its directory, its room, the caches and the configured paths.
     pub write: Vec<Utf8PathBuf>,
+    /// The room of a gate's command, where it has one at a path of its own.
+    pub room: Option<CommandRoom>,
 }
 
 /// The result of a program.
@@ -61,7 +65,9 @@ impl Job {
         mut on_line: impl FnMut(OutputStream, &str, bool),
         voice: impl AsyncFnOnce(Option<pipe::Sender>, &exec::Control),
     ) -> Result<ProcessResult, JobError> {
-        let (dir, timeout) = (program.dir.clone(), program.timeout);
+        let timeout = program.timeout;
+        let seen = program.room.as_ref().map(|room| room.seen.clone());
+        let dir = seen.unwrap_or_else(|| program.dir.clone().into_std_path_buf());
         let (control, mut child) = exec::spawn(self.launch(program)?).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
@@ -73,7 +79,7 @@ impl Job {
                 threshold: Threshold::default(),
             },
             grace: GRACE,
-            dir: Some(dir.into_std_path_buf()),
+            dir: Some(dir),
             entries_max: WATCHED_ENTRIES_MAX,
         };
         let shortage = ShortageWatch::begin(self.context.place.clone());
@@ -154,15 +160,25 @@ impl Job {
             .and_then(|()| dir::create_private(views.join("logs").as_std_path()))
             .map_err(JobError::directory("create the directory of", &log))?;
         let mut env = program.variables;
-        let room = self.room(program.purpose)?;
-        let tmp = room.last().map(|tmp| tmp.clone().into_std_path_buf());
-        let mut write = vec![program.dir.clone()];
-        write.extend(room);
+        let mut write = Vec::new();
+        let mut tmp = None;
+        if program.room.is_none() {
+            let room = self.room(program.purpose)?;
+            tmp = room.last().map(|tmp| tmp.clone().into_std_path_buf());
+            write.push(program.dir.clone());
+            write.extend(room);
+        }
         write.extend(program.write);
         if program.purpose == For::Proof || self.is_sandboxed()? {
-            for (name, cache) in self.caches(program.purpose)? {
+            let caches = match &program.room {
+                Some(room) => caches_below(&room.inside.caches),
+                None => self.caches(program.purpose)?,
+            };
+            for (name, cache) in caches {
                 env.insert(name.to_owned(), cache.to_string());
-                write.push(cache);
+                if program.room.is_none() {
+                    write.push(cache);
+                }
             }
             for (name, value) in jail::variables() {
                 env.entry((*name).to_owned()).or_insert((*value).to_owned());
@@ -170,7 +186,11 @@ impl Job {
         }
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
-        let choice = self.context.sandbox_for(self.jail(program.purpose, write, tmp))?;
+        let mut jail = self.jail(program.purpose, write, tmp);
+        if let Some(room) = &program.room {
+            room.put_into(&mut jail);
+        }
+        let choice = self.context.sandbox_for(jail)?;
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),

@@ -89,7 +89,7 @@ impl Job {
 
     /// The listed files of the user's home. One that can't be read is missing in the gate's home as
     /// well, and the command that needs it says so.
-    fn home_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub(super) fn home_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let Some(user) = user_home(&self.context.variables) else { return Vec::new() };
         let read = |name: &String| {
             let path = user.join(name);
@@ -111,18 +111,21 @@ impl Job {
             (For::Proof, CacheUse::Seed) => self.seed_caches(),
             (For::Proof, CacheUse::Copy | CacheUse::Agents) => self.gate_room().caches,
         };
-        let mut caches = Vec::new();
-        for (name, folder) in CACHES {
-            let path = root.join(folder);
-            dir::create_private(path.as_std_path())
-                .map_err(JobError::directory("create", &path))?;
-            caches.push((*name, path));
-        }
-        self.seed_cargo(&root.join("cargo"));
-        Ok(caches)
+        self.make_caches(&root)?;
+        Ok(caches_below(&root))
     }
 
-    fn seed_caches(&self) -> Utf8PathBuf {
+    /// Makes the package caches in a directory.
+    pub(super) fn make_caches(&self, root: &Utf8Path) -> Result<(), JobError> {
+        for (_, path) in caches_below(root) {
+            dir::create_private(path.as_std_path())
+                .map_err(JobError::directory("create", &path))?;
+        }
+        self.seed_cargo(&root.join("cargo"));
+        Ok(())
+    }
+
+    pub(super) fn seed_caches(&self) -> Utf8PathBuf {
         self.context.place.caches().join("proof").join(&self.run.id)
     }
 
@@ -152,4 +155,9 @@ impl Job {
             let _defaults = file::write_atomic(ours.as_std_path(), &bytes);
         }
     }
+}
+
+/// The package caches in a directory: variable and path.
+pub(super) fn caches_below(root: &Utf8Path) -> Vec<(&'static str, Utf8PathBuf)> {
+    CACHES.iter().map(|(name, folder)| (*name, root.join(folder))).collect()
 }

@@ -5,7 +5,6 @@
 //! stack was built. A member that breaks the stack is found by bisection; those before it are
 //! merged, those after it are tried again.
 
-use super::evidence::evidence_of;
 use super::own_work::{blocking, saving};
 use super::workshop::Workshop;
 use super::{Cancel, Job, JobError};
@@ -308,13 +307,14 @@ impl Job {
         let missing = || JobError::Internal("there is no candidate to validate");
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
-        let checks = self.checks(&top.commit, commands, Instant::now()).await?;
-        let evidence = evidence_of(&checks);
-        let mut facts = self.facts_of_checks(&checks, &evidence)?;
-        let NewFailures { reasons, excused } = self.new_failures(&checks, &evidence)?;
+        let gate = self.checks(&top.commit, commands, Instant::now()).await?;
+        let checks = &gate.checks;
+        let evidence = gate.evidence();
+        let mut facts = self.facts_of_gate(&gate, &evidence)?;
+        let NewFailures { reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !reasons.is_empty() {
-            facts.fingerprint = Some(super::validate::fingerprint(&checks, &[]));
+            facts.fingerprint = Some(super::validate::fingerprint(checks, &[]));
         }
         Ok(Looked { reasons, facts })
     }
@@ -418,8 +418,8 @@ fn named(others: &[String]) -> String {
 }
 
 /// Bisects for the first bad prefix, after the whole stack was checked.
-struct Halving {
-    good: usize,
+pub(super) struct Halving {
+    pub(super) good: usize,
     /// The shortest prefix known to be bad; one more than the number of members while none is.
     bad: usize,
     whole: usize,
@@ -427,11 +427,11 @@ struct Halving {
 }
 
 impl Halving {
-    fn new(proven: usize, whole: usize) -> Halving {
+    pub(super) fn new(proven: usize, whole: usize) -> Halving {
         Halving { good: proven.min(whole), bad: whole + 1, whole, looked: false }
     }
 
-    fn next(&mut self) -> Option<usize> {
+    pub(super) fn next(&mut self) -> Option<usize> {
         if self.bad - self.good <= 1 {
             return None;
         }
@@ -439,7 +439,7 @@ impl Halving {
         Some(if whole { self.whole } else { usize::midpoint(self.good, self.bad) })
     }
 
-    fn saw(&mut self, at: usize, passed: bool) {
+    pub(super) fn saw(&mut self, at: usize, passed: bool) {
         if passed {
             self.good = at;
         } else {

@@ -3,6 +3,7 @@
 
 use super::asking::Question;
 use super::evidence::evidence_of;
+use super::mend::Mending;
 use super::user_command;
 use super::{Done, Job, JobError};
 use autopilot_agents::AgentOutcome;
@@ -54,7 +55,7 @@ impl Job {
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };
         let bench = self.proof_bench(&self.commit()?, self.began).await?;
-        let check = self.command("uat", &line, &bench, self.timeout()).await?;
+        let check = self.command("uat", &line, &bench.site(), self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
@@ -66,7 +67,11 @@ impl Job {
         facts.tree = self.task.tree.clone();
         if self.task.parent.is_none() {
             let cases = self.answer_of(Step::UatGenerate)?;
-            facts.tasks.push(self.mending_task(&spec, &[&check], cases.as_deref())?);
+            facts.tasks.push(self.mending_task(
+                &spec,
+                &[&check],
+                Mending::Cases(cases.as_deref()),
+            )?);
         }
         let why = check.seen().why_not_run(&self.known_failures()?);
         Ok((Outcome::Failed { why: why.unwrap_or_else(|| check.failure()) }, facts))

@@ -1,12 +1,14 @@
 //! The user's own commands, run by the controller on a committed tree. Only their exit codes prove
 //! anything.
 
+use super::gate_site::CommandSite;
 use super::process::{JobProgram, ProcessResult};
-use super::workshop::{Bench, For};
+use super::workshop::For;
 use super::{Job, JobError};
-use crate::environment;
+use crate::environment::{self, GateRoom, Variables};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
+use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8PathBuf;
@@ -25,6 +27,11 @@ pub struct CommandCheck {
     pub log: String,
     /// The command changed tracked files.
     pub changed: bool,
+    pub ms: u64,
+    /// The failure before, when the command was run once more on the same tree.
+    pub first_try: Option<FirstTry>,
+    /// The command ran over a seed.
+    pub is_warm: bool,
 }
 
 impl CommandCheck {
@@ -69,7 +76,10 @@ impl CommandCheck {
             failing: failing_tests(text),
             mark: (!text.trim().is_empty()).then(|| failure_fingerprint(text)),
             changed: self.changed,
+            warm: self.is_warm,
             ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
+            ms: Some(self.ms),
+            first_try: self.first_try.clone(),
         }
     }
 }
@@ -112,47 +122,76 @@ impl Job {
         self.task.label()
     }
 
+    fn is_secret_variable(&self, name: &str) -> bool {
+        autopilot_host::redact::is_secret_name(name)
+            || environment::key_variables(&self.context.config).any(|key| key == name)
+    }
+
+    /// The variables of a gate's commands, without ports. `room` is its own where it has one.
+    pub(super) fn gate_variables(&self, room: Option<&GateRoom>) -> Variables {
+        let usual = self.gate_room();
+        let ours = &self.context.variables;
+        let is_secret = |name: &str| self.is_secret_variable(name);
+        environment::of_gate(ours, is_secret, room.unwrap_or(&usual), |path| path.exists())
+    }
+
+    /// The name of a log that is not there yet: a command may run twice within a second.
+    fn free_log_name(&self, stream: &str) -> String {
+        let views = self.context.place.views();
+        let mut names = (1..).map(|time| match time {
+            1 => self.log_name(stream),
+            time => self.log_name(&format!("{stream}_{time}")),
+        });
+        names.find(|name| !views.join(name).exists()).unwrap_or_default()
+    }
+
     pub(super) async fn command(
         &self,
         name: &'static str,
         line: &str,
-        bench: &Bench,
+        site: &CommandSite,
         timeout: Duration,
     ) -> Result<CommandCheck, JobError> {
-        let config = &self.context.config;
-        let is_secret = |name: &str| {
-            autopilot_host::redact::is_secret_name(name)
-                || environment::key_variables(config).any(|key| key == name)
-        };
-        let ours = &self.context.variables;
-        let variables = match bench.purpose {
+        let variables = match site.purpose {
             For::Agent => {
-                let mut variables = environment::of_command(ours, is_secret);
+                let ours = &self.context.variables;
+                let mut variables =
+                    environment::of_command(ours, |name| self.is_secret_variable(name));
                 self.add_identity(&mut variables, None);
                 variables
             }
             For::Proof => {
-                let room = self.gate_room();
                 let mut variables =
-                    environment::of_gate(ours, is_secret, &room, |path| path.exists());
+                    self.gate_variables(site.room.as_ref().map(|room| &room.inside));
                 self.context.workshop.ports.name(self.want.id, &mut variables);
                 variables
             }
         };
-        let log = self.log_name(&format!("validation_{name}"));
+        let log = self.free_log_name(&format!("validation_{name}"));
         let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],
             variables,
-            dir: bench.dir.clone(),
+            dir: site.dir.clone(),
             stdin: autopilot_host::exec::ProcessStdin::Null,
             log: log.clone(),
             timeout,
-            purpose: bench.purpose,
+            purpose: site.purpose,
             write: Vec::new(),
+            room: site.room.clone(),
         };
         let show = |_, line: &str, _| self.show_output(line);
+        let began = Instant::now();
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
-        Ok(CommandCheck { name, line: line.to_owned(), ran, log, changed: false })
+        Ok(CommandCheck {
+            name,
+            line: line.to_owned(),
+            ran,
+            log,
+            changed: false,
+            is_warm: false,
+            ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            first_try: None,
+        })
     }
 }

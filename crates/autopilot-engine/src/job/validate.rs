@@ -1,7 +1,7 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
 //! directory that no agent has written to.
 
-use super::evidence::evidence_of;
+use super::mend::Mending;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
@@ -12,7 +12,6 @@ use autopilot_core::flow::merging::baseline;
 use autopilot_core::guard::{Finding, broken_rules};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
-use std::time::Instant;
 
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
@@ -23,13 +22,14 @@ impl Job {
         let change = self.change()?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
-        let checks = self.checks(&commit, commands, self.began).await?;
+        let gate = self.checks(&commit, commands, self.began).await?;
+        let checks = &gate.checks;
         let evidence =
-            RoundEvidence { differs: self.differences(&checks)?, findings, ..evidence_of(&checks) };
-        let mut facts = self.facts_of_checks(&checks, &evidence)?;
+            RoundEvidence { differs: self.differences(checks)?, findings, ..gate.evidence() };
+        let mut facts = self.facts_of_gate(&gate, &evidence)?;
         facts.tree = self.task.tree.clone();
         facts.notes.extend(evidence.differs.iter().cloned());
-        let NewFailures { mut reasons, excused } = self.new_failures(&checks, &evidence)?;
+        let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
@@ -38,12 +38,12 @@ impl Job {
         if reasons.is_empty() {
             return Ok((Outcome::Passed, facts));
         }
-        facts.fingerprint = Some(fingerprint(&checks, &evidence.findings));
+        facts.fingerprint = Some(fingerprint(checks, &evidence.findings));
         let is_mended = self.task.stage().is_some_and(|stage| stage.brings(false).is_some());
         if is_whole && is_mended {
             let failed: Vec<&CommandCheck> =
                 checks.iter().filter(|check| !check.passed()).collect();
-            facts.tasks.push(self.mending_task(&spec, &failed, None)?);
+            facts.tasks.push(self.mending_task(&spec, &failed, Mending::Together)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }
@@ -52,14 +52,15 @@ impl Job {
     pub(super) async fn preflight(&self) -> Result<Done, JobError> {
         let base = Oid::parse(&self.run.base)?;
         let commands = user_command::validation(self, None);
-        let checks = match self.checks(&base, commands, self.began).await {
+        let gate = match self.base_checks(&base, commands).await {
             Err(JobError::SetupCommand { not_run: Some(why), log, .. }) => {
                 let facts = Facts { log: Some(log), ..Facts::default() };
                 return Ok((Outcome::Misconfigured { why }, facts));
             }
-            checks => checks?,
+            gate => gate?,
         };
-        let mut facts = self.facts_of_checks(&checks, &evidence_of(&checks))?;
+        let checks = &gate.checks;
+        let mut facts = self.facts_of_gate(&gate, &gate.evidence())?;
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
             facts.notes.push(note.to_owned());
@@ -75,31 +76,6 @@ impl Job {
             facts.notes.push(format!("the base is red ({why}); only new failures count"));
         }
         Ok((outcome, facts))
-    }
-
-    /// Runs all commands, even after one failed, so that the next round sees everything. The step's
-    /// time counts from `since`.
-    pub(super) async fn checks(
-        &self,
-        commit: &Oid,
-        commands: Vec<(&'static str, String)>,
-        since: Instant,
-    ) -> Result<Vec<CommandCheck>, JobError> {
-        let mut checks: Vec<CommandCheck> = Vec::new();
-        for (name, line) in commands {
-            if self.cancel.is_asked() {
-                break;
-            }
-            // Each command gets the commit as it is, not as the command before left it.
-            let bench = self.proof_bench(commit, since).await?;
-            let left = self.time_left(since);
-            let mut check = self.command(name, &line, &bench, left).await?;
-            if name == user_command::FORMAT {
-                check.changed = bench.is_changed()?;
-            }
-            checks.push(check);
-        }
-        Ok(checks)
     }
 
     /// Differences between the builder's report and the checks, for the reviewer; they do not

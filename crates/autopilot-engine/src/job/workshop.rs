@@ -1,5 +1,6 @@
 //! The hub, the slots and the user's repository, for jobs that must not block.
 
+use super::base_seed::KnownSeeds;
 use super::own_work::{blocking, rescuing, saving};
 use super::train::MergeQueue;
 use super::{Job, JobError};
@@ -14,10 +15,11 @@ use autopilot_host::git::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
     KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
 };
+use autopilot_host::warm::{WarmError, WarmProbe, WarmStore};
 use camino::Utf8PathBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Changes that are cached: about as many as tasks at work at once.
@@ -30,6 +32,11 @@ pub struct Workshop {
     pub hub: Hub,
     pub queue: Arc<MergeQueue>,
     pub ports: Ports,
+    /// Rooms and seeds of gates, once one was asked for.
+    pub warm: Arc<OnceLock<WarmStore>>,
+    pub probe: Arc<OnceLock<WarmProbe>>,
+    /// The seeds of the run's base that are known.
+    pub seeds: Arc<Mutex<KnownSeeds>>,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
@@ -66,6 +73,9 @@ impl Workshop {
             hub,
             queue: Arc::default(),
             ports: Ports::default(),
+            warm: Arc::default(),
+            probe: Arc::default(),
+            seeds: Arc::default(),
             slots,
             agents: Lessor::default(),
             proofs: Lessor::default(),
@@ -101,6 +111,11 @@ impl Workshop {
             known.pop_front();
         }
         Ok(change)
+    }
+
+    /// Opens the store of rooms and seeds.
+    pub fn open_warm(&self) -> Result<WarmStore, WarmError> {
+        WarmStore::open(&self.slots)
     }
 
     /// Leases a slot, warm from the task's last attempt where possible.
@@ -221,7 +236,7 @@ impl Job {
         blocking(|| slot.prepare(&order))?;
         let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
-            let check = self.command(SETUP, setup, &bench, self.time_left(since)).await?;
+            let check = self.command(SETUP, setup, &bench.site(), self.time_left(since)).await?;
             if !check.passed() {
                 let failure = check.failure();
                 let not_run = check.seen().misconfigured();

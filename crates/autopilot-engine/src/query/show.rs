@@ -154,6 +154,8 @@ struct ShownAttempt<'a> {
     tokens_out: u64,
     used: Option<Value>,
     excused: &'a [String],
+    /// A gate ran over what the base had built.
+    warm: bool,
     notes: &'a [String],
 }
 
@@ -186,6 +188,7 @@ impl<'a> ShownAttempt<'a> {
             tokens_out: tried.bill.tokens_out,
             used: facts.used.as_deref().map(state_json::used),
             excused: &facts.excused,
+            warm: facts.warm,
             notes: &facts.notes,
         }
     }

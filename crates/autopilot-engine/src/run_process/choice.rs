@@ -92,6 +92,7 @@ fn unavailable_option(request: &RunRequest, state: &State) -> Option<&'static st
         (request.push && lacks(Switch::Push), "--push"),
         (request.pr && lacks(Switch::Pr), "--pr"),
         (request.allow_red_base && !state.run.red_base_allowed, "--allow-red-base"),
+        (request.prove_base && lacks(Switch::ProveBase), "--prove-base"),
         (request.fail_fast && !state.is_failing_fast(), "--fail-fast"),
         (is_other(&asked.adapter, &kept.adapter), "--adapter"),
         (is_other(&asked.model, &kept.model), "--model"),

@@ -104,6 +104,8 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
     crate::job::put_back_left(place, notice);
     crate::job::keep_left(place, notice);
     sweep_half_written(place);
+    // After the processes, since a layer is in use while its jail lives.
+    let _next_time = autopilot_host::warm::sweep(place.state.as_std_path());
     // Each run fills its own caches from its own base.
     if let Ok(seeds) = place.caches().join("proof").read_dir_utf8() {
         for seed in seeds.flatten().filter(|seed| seed.file_name() != run) {
@@ -114,11 +116,12 @@ pub(crate) fn sweep_leftovers(place: &StatePaths, run: &str, notice: &mut dyn Fn
 
 /// The directories of the state into which this program writes files, and how deep below them.
 /// Worktrees, homes and git's objects are not searched: they are not ours, and large.
-const WRITTEN: [(&str, usize); 9] = [
+const WRITTEN: [(&str, usize); 10] = [
     ("", 0),
     ("hub.git", 0),
     ("hub.git/info", 0),
     ("tmp", 0),
+    ("bases", 0),
     ("cache", 3),
     ("inbox", usize::MAX),
     ("own", usize::MAX),

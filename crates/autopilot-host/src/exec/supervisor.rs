@@ -36,7 +36,7 @@ use crate::sandbox;
 use hold::ProgramHold;
 use init::JailReport;
 use launch::TreeRoot;
-pub use probe::namespaces as probe_namespaces;
+pub use probe::{layer as probe_layer, namespaces as probe_namespaces};
 
 /// How long killed processes may take to disappear before they are reported as survivors.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -52,8 +52,11 @@ const USAGE: i32 = 64;
 /// Only a controller can start a supervisor: stdin must be the control socket. This function may
 /// also be called from a test function that a test binary runs in a copy of itself.
 pub fn main(args: &[OsString]) -> i32 {
-    let ran = if args.iter().any(|arg| arg == probe::ARGUMENT) {
-        probe::main()
+    let after = |word: &str| args.iter().skip_while(|arg| *arg != word).nth(1);
+    let ran = if let Some(dir) = after(probe::LAYER_ARGUMENT) {
+        probe::main(Some(dir.as_ref()))
+    } else if args.iter().any(|arg| arg == probe::ARGUMENT) {
+        probe::main(None)
     } else {
         take_control().and_then(run)
     };

@@ -137,6 +137,12 @@ impl Slots {
         self.slot(Pool::Proof, "proof", &format!("p{n}"))
     }
 
+    /// Returns a proof slot at a directory of the caller's, which has `own` for the controller's
+    /// files.
+    pub(crate) fn proof_at(&self, dir: PathBuf, own: PathBuf) -> Slot {
+        Slot { pools: self.clone(), pool: Pool::Proof, dir, own }
+    }
+
     /// Returns the agent slots that exist on disk.
     pub fn existing(&self) -> Result<Vec<Slot>, GitError> {
         let dir = self.hub.state().join("slots");
@@ -395,7 +401,7 @@ impl Slot {
 
     /// Copies ignored files of the user's checkout. A file git would commit is not copied: its
     /// content (often a secret) must not reach a branch.
-    fn copy_in(&self, list: &[PathBuf]) -> Result<CopiedIn, GitError> {
+    pub(crate) fn copy_in(&self, list: &[PathBuf]) -> Result<CopiedIn, GitError> {
         let (mut copied, mut left) = (Vec::new(), Vec::new());
         for path in list.iter().take(COPY_FILES_MAX) {
             match self.copy_one(path)? {

@@ -152,18 +152,25 @@ impl Track<'_> {
     /// Returns the names of the tasks this run has merged between two commits of the branch, oldest
     /// first.
     pub fn merged_between(&self, hub: &Hub, from: &Oid, to: &Oid) -> Result<Vec<String>, GitError> {
-        let mut names: Vec<String> = self
-            .merges(hub, to, from)?
-            .into_iter()
-            .filter(|merge| merge.run == self.run)
-            .map(|merge| merge.task)
-            .collect();
-        names.reverse();
-        Ok(names)
+        Ok(self.merge_commits(hub, from, to)?.into_iter().map(|(task, _)| task).collect())
+    }
+
+    /// Returns those tasks, each with the commit of the branch that brought it.
+    pub fn merge_commits(
+        &self,
+        hub: &Hub,
+        from: &Oid,
+        to: &Oid,
+    ) -> Result<Vec<(String, Oid)>, GitError> {
+        let ours = self.merges(hub, to, from)?.into_iter().filter(|merge| merge.run == self.run);
+        let mut merges: Vec<(String, Oid)> = ours.map(|merge| (merge.task, merge.at)).collect();
+        merges.reverse();
+        Ok(merges)
     }
 
     fn merges(&self, hub: &Hub, tip: &Oid, stop: &Oid) -> Result<Vec<Merge>, GitError> {
-        let format = format!("--format=%P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
+        let format =
+            format!("--format=%H %P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
         let out = hub
             .git(format!("list the merges of {}", self.branch))
             .args(["log", "-z", "--first-parent", "--merges", "--no-show-signature"])
@@ -185,19 +192,23 @@ struct Merge {
     attempt: String,
     /// The commit of the task: the second parent.
     commit: Oid,
+    /// The merge itself.
+    at: Oid,
 }
 
 impl Merge {
     fn read(record: &[u8]) -> Option<Merge> {
         let text = String::from_utf8_lossy(record);
         let mut lines = text.lines();
-        let commit = Oid::parse(lines.next()?.split(' ').nth(1)?).ok()?;
+        let mut names = lines.next()?.split(' ');
+        let at = Oid::parse(names.next()?).ok()?;
+        let commit = Oid::parse(names.nth(1)?).ok()?;
         let lines: Vec<&str> = lines.map(str::trim).collect();
         let value = |key: &str| {
             let of = |line: &&str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
             lines.iter().find_map(of)
         };
-        Some(Merge { run: value(RUN)?, task: value(TASK)?, attempt: value(ATTEMPT)?, commit })
+        Some(Merge { run: value(RUN)?, task: value(TASK)?, attempt: value(ATTEMPT)?, commit, at })
     }
 
     fn is(&self, hub: &Hub, sought: &Sought<'_>) -> Result<bool, GitError> {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::mount::{self, MountReach, NO_DEVICES, NO_SETUID, READ_ONLY};
 use super::plan::{JailMount, JailPlan};
-use super::{socket, view};
+use super::{overlay, socket, view};
 
 /// The devices of a jail.
 const NODES: [&str; 6] =
@@ -104,6 +104,14 @@ pub fn build(plan: &JailPlan, named: &[PathBuf]) -> Result<Vec<PathBuf>, JailErr
         // A mount that was read-only before stays so, which is no failure.
         let _ = mount::change(point, MountReach::One, 0, READ_ONLY);
     }
+    for (_, at) in &taken {
+        let at = at.canonicalize().map_err(JailError::at("find", at))?;
+        // One at a writable path itself is open already.
+        if write.iter().any(|path| view::is_below(&at, path)) {
+            mount::change(&at, MountReach::One, 0, READ_ONLY)
+                .map_err(JailError::at("allow writing to", &at))?;
+        }
+    }
     let mut open = reopen(&masks)?;
     open.extend(write);
     Ok(open)
@@ -132,6 +140,13 @@ fn taken(mounts: &[JailMount]) -> Result<Vec<(OwnedFd, &PathBuf)>, JailError> {
             JailMount::Bind { from, at } => {
                 let tree = mount::copy_tree(from).map_err(JailError::at("take", from))?;
                 taken.push((tree, at));
+            }
+            JailMount::Overlay { lower, upper, work, at } => {
+                let lock = overlay::lock(upper).map_err(JailError::at("take for itself", upper))?;
+                // The init holds it until it dies, and the jail with it.
+                let _held = lock.into_raw_fd();
+                let tree = overlay::make(lower, upper, work);
+                taken.push((tree.map_err(JailError::at("lay a layer over", lower))?, at));
             }
         }
     }

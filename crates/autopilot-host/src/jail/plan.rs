@@ -25,7 +25,8 @@ pub struct JailPlan {
     /// The directory that appears as `/tmp` and `/var/tmp`; in memory if there is none.
     #[serde(default)]
     pub tmp: Option<PathBuf>,
-    /// Further mounts, made in this order. One may be written if `write` names its place.
+    /// Further mounts, made in this order. One may be written if `write` names its place or a
+    /// directory above it.
     #[serde(default)]
     pub mounts: Vec<JailMount>,
     /// Whether the kernel gives us namespaces. Without them the jail is made of Landlock and a
@@ -51,13 +52,17 @@ pub enum JailNetwork {
 pub enum JailMount {
     /// The directory or file `from` appears at `at`, which must exist and be of the same kind.
     Bind { from: PathBuf, at: PathBuf },
+    /// The directory `lower` appears at `at`, and what is written there goes to `upper`. `work` is
+    /// an empty directory beside `upper`. A second jail with the same `upper` is refused while the
+    /// first lives: the kernel itself would let both write.
+    Overlay { lower: PathBuf, upper: PathBuf, work: PathBuf, at: PathBuf },
 }
 
 impl JailMount {
     /// Returns the path at which the mount appears.
     pub fn at(&self) -> &PathBuf {
         match self {
-            JailMount::Bind { at, .. } => at,
+            JailMount::Bind { at, .. } | JailMount::Overlay { at, .. } => at,
         }
     }
 }

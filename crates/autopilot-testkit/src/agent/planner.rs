@@ -23,13 +23,16 @@ const PATHS: [&str; 8] =
 /// it counts.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other step brings any")]
 pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Play) {
-    if scene.state.run.flow != Flow::Plan {
+    if scene.state.run.flow == Flow::Goal {
         return;
     }
     let now = scene.state.task(scene.want.task);
     let tasks = match scene.want.step {
         Step::Schedule => plan(drawn.seed, now, depth(scene.state, now)),
-        Step::Validate | Step::Uat if now.parent.is_none() => mends(scene.state, fate),
+        Step::Validate | Step::Uat | Step::Prove if now.parent.is_none() => {
+            mends(scene.state, fate)
+        }
+        _ if scene.state.run.flow != Flow::Plan => Vec::new(),
         // Nobody asked for it.
         Step::Build | Step::Validate if fate.chance(100) => vec![mending_task(scene.state)],
         _ => Vec::new(),

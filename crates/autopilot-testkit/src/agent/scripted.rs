@@ -27,6 +27,8 @@ pub struct Line {
     pub issue: Option<ReviewIssue>,
     /// The tasks it brings, where it is not for the script to say.
     pub brings: Option<Vec<TaskEntry>>,
+    /// It did not start from nothing.
+    pub is_warm: bool,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -116,8 +118,10 @@ impl Scripted {
 
     /// What comes with the end of a step that may bring tasks.
     fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskEntry> {
-        let is_whole = now.parent.is_none() && state.run.flow == Flow::Plan;
-        let mends = is_whole && matches!(line.step, Step::Validate | Step::Uat);
+        let of_whole =
+            matches!(line.step, Step::Validate | Step::Uat) && state.run.flow == Flow::Plan;
+        let of_proof = line.step == Step::Prove && state.run.flow != Flow::Goal;
+        let mends = now.parent.is_none() && (of_whole || of_proof);
         match &line.brings {
             Some(brings) => brings.clone(),
             None if line.step == Step::Schedule => {
@@ -142,6 +146,7 @@ impl Scripted {
             fingerprint: None,
             issue: None,
             brings: None,
+            is_warm: false,
             is_begun: true,
         };
         let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
@@ -153,7 +158,7 @@ impl Scripted {
             None => plain,
         };
         let tasks = self.brought(&line, now, scene.state);
-        let mut facts = Facts { tasks, ..Facts::default() };
+        let mut facts = Facts { tasks, warm: line.is_warm, ..Facts::default() };
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },

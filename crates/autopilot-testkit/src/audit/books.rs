@@ -53,6 +53,8 @@ pub struct Books {
     pub focus: Option<TaskId>,
     /// Merges heard of.
     pub merged: usize,
+    /// A gate passed that did not start from nothing.
+    pub is_warm: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -100,8 +102,9 @@ pub struct Entry {
     pub stands: bool,
     /// A person had one of its steps done again in this iteration.
     pub is_given_again: bool,
-    /// What was on the run branch when the whole was last validated.
+    /// What was on the run branch when the whole was last validated, and proven from nothing.
     pub validated: usize,
+    pub proven: usize,
 }
 
 /// What each step has shown.

@@ -71,7 +71,10 @@ impl Books {
     /// iteration is theirs.
     pub(super) fn goes_back_for_the_goal(&self, before: &Entry, to: Step) -> bool {
         match (before.place.step(), to) {
-            (Some(Step::Workflow | Step::Completion | Step::Decide), Step::Workflow) => true,
+            (
+                Some(Step::Workflow | Step::Completion | Step::Decide | Step::Prove),
+                Step::Workflow,
+            ) => true,
             (Some(Step::Completion), Step::Tasks) => !self.is_open_before(before),
             // Re-opened after its last iteration has failed it goes on with the next.
             (None, Step::Workflow) => before.failed_round == before.round,

@@ -108,7 +108,7 @@ impl Books {
         let goes_back = match (from, step) {
             _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
             (Some(Step::ApprovePlan), Step::Plan) => true,
-            (Some(Step::Validate | Step::Uat), Step::Tasks) => true,
+            (Some(Step::Validate | Step::Uat | Step::Prove), Step::Tasks) => true,
             (Some(_) | None, _) => false,
         };
         kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
@@ -164,6 +164,13 @@ impl Books {
             kept(accepted, || "I6: the whole is not accepted".to_owned())?;
         }
         if whole.kind != Kind::Divided {
+            let is_asked = self.switches.contains(&Switch::ColdProof);
+            let is_proven = match (is_asked, self.is_warm) {
+                (true, true) => whole.did(Step::Prove) && whole.proven == self.merged,
+                (true, false) => whole.left_out(Step::Prove) || whole.did(Step::Prove),
+                (false, _) => !whole.did(Step::Prove) && !whole.left_out(Step::Prove),
+            };
+            kept(is_proven, || "I6: the result is not proven from nothing".to_owned())?;
             let agreed = whole.did(Step::ApproveResult) || whole.left_out(Step::ApproveResult);
             kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
         }
@@ -193,8 +200,10 @@ impl Books {
         let (review, cases) = (Switch::SpareReview, Switch::SpareCases);
         let [spares_review, spares_cases, runs_cases] =
             [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
+        let is_cold = !self.is_warm && self.switches.contains(&Switch::ColdProof);
         let entry = self.entry(task)?;
         Ok(match step {
+            Step::Prove => is_cold,
             Step::Review => spares_review && entry.said_no(Step::Validate),
             Step::UatGenerate => {
                 spares_cases && !runs_cases && !entry.spec.switches.contains(&Switch::Uat)

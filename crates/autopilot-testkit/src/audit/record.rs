@@ -125,7 +125,12 @@ impl Books {
                         kept(!entry.is_divided, || format!("I2: {} is divided twice", entry.name))?;
                         entry.is_divided = true;
                     }
-                    let is_broken = matches!(step, Step::Validate | Step::Uat) && is_whole && fails;
+                    let is_mended = match step {
+                        Step::Validate | Step::Uat => is_whole,
+                        Step::Prove => is_whole || kind == Kind::Given,
+                        _ => false,
+                    };
+                    let is_broken = is_mended && fails;
                     if passes || is_broken {
                         kept(record.events.iter().any(|event| {
                             matches!(event, Event::TaskAdded { parent, .. } if *parent == Some(*task))

@@ -261,6 +261,7 @@ impl Books {
             stands: false,
             is_given_again: false,
             validated: 0,
+            proven: 0,
         });
         Ok(())
     }
@@ -303,6 +304,9 @@ impl Books {
         if step == Step::Validate {
             entry.validated = merged;
         }
+        if step == Step::Prove {
+            entry.proven = merged;
+        }
         entry.place = Place::Running(step, id);
         self.live.insert(id, (task, step));
         self.ever.insert(id, (task, step));
@@ -337,6 +341,7 @@ impl Books {
         let was = self.live.remove(&id);
         kept(was == Some((task, step)), || format!("I9: {id} ended and did not run"))?;
         self.lane_left(id, outcome);
+        self.is_warm |= facts.warm && *outcome == Outcome::Passed;
         let entry = self.entry(task)?;
         kept(entry.place == Place::Running(step, id), || format!("I9: {id} is not at {step}"))?;
         entry.place = Place::At(step);
@@ -377,9 +382,10 @@ impl Books {
         let steps: &[Step] = match entry.kind {
             Kind::Paired => &[Step::Merge],
             Kind::Session => &[Step::Fix, Step::Merge],
-            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat],
-            Kind::Goal => &[Step::Workflow, Step::Completion],
-            Kind::Given | Kind::Divided => &[],
+            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat, Step::Prove],
+            Kind::Goal => &[Step::Workflow, Step::Completion, Step::Prove],
+            Kind::Given => &[Step::Prove],
+            Kind::Divided => &[],
         };
         let conflict = steps.iter().any(|step| entry.place == Place::At(*step) && said_no(*step));
         kept(conflict || entry.place == Place::At(Step::Decide), || {

@@ -48,8 +48,14 @@ impl Books {
     pub(super) fn forget_the_whole(&mut self, above: Option<TaskId>) -> Kept {
         let Some(task) = above else { return Ok(()) };
         let entry = self.entry(task)?;
-        let of_the_whole =
-            [Step::Validate, Step::Completion, Step::UatGenerate, Step::Uat, Step::ApproveResult];
+        let of_the_whole = [
+            Step::Validate,
+            Step::Completion,
+            Step::UatGenerate,
+            Step::Uat,
+            Step::Prove,
+            Step::ApproveResult,
+        ];
         for step in of_the_whole {
             entry.proof.remove(&step);
         }
@@ -96,10 +102,13 @@ impl Books {
                     Kind::Paired => true,
                     Kind::Session => step == Step::Merge,
                     Kind::Goal => {
-                        matches!(step, Step::Workflow | Step::Validate | Step::Completion)
+                        matches!(
+                            step,
+                            Step::Workflow | Step::Validate | Step::Completion | Step::Prove
+                        )
                     }
                     Kind::Given | Kind::Planned | Kind::Divided => {
-                        matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat)
+                        matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat | Step::Prove)
                     }
                 };
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));

@@ -27,7 +27,9 @@ pub fn root(from: Option<Step>) -> &'static [Step] {
         // Re-opened for the sake of a task below it, it goes straight to its tasks.
         None => &[Step::Preflight, Step::Tasks],
         Some(Step::Preflight) => &[Step::Tasks],
-        Some(Step::Tasks) => &[Step::ApproveResult, Step::Push, Step::PullRequest],
+        Some(Step::Tasks) => &[Step::Prove, Step::ApproveResult, Step::Push, Step::PullRequest],
+        // What does not hold from nothing is mended by a task.
+        Some(Step::Prove) => &[Step::Tasks, Step::ApproveResult, Step::Push, Step::PullRequest],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
         Some(_) => &[],
@@ -45,11 +47,21 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         Some(Step::Schedule) => &[Step::Tasks],
         Some(Step::Tasks) => &[Step::Validate],
         // What does not hold is mended by a task.
-        Some(Step::Validate) => {
-            &[Step::UatGenerate, Step::Tasks, Step::ApproveResult, Step::Push, Step::PullRequest]
+        Some(Step::Validate) => &[
+            Step::UatGenerate,
+            Step::Tasks,
+            Step::Prove,
+            Step::ApproveResult,
+            Step::Push,
+            Step::PullRequest,
+        ],
+        Some(Step::UatGenerate) => {
+            &[Step::Uat, Step::Prove, Step::ApproveResult, Step::Push, Step::PullRequest]
         }
-        Some(Step::UatGenerate) => &[Step::Uat, Step::ApproveResult, Step::Push, Step::PullRequest],
-        Some(Step::Uat) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks],
+        Some(Step::Uat) => {
+            &[Step::Prove, Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks]
+        }
+        Some(Step::Prove) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Tasks],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
         Some(_) => &[],
@@ -77,7 +89,10 @@ pub fn goal(from: Option<Step>) -> &'static [Step] {
         // Whether the tests pass or not, somebody says what is left.
         Some(Step::Validate) => &[Step::Completion],
         Some(Step::Completion) => &[Step::Decide, Step::Workflow, Step::Tasks],
-        Some(Step::Decide) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow],
+        Some(Step::Decide) => {
+            &[Step::Prove, Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow]
+        }
+        Some(Step::Prove) => &[Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow],
         Some(Step::ApproveResult) => &[Step::Push, Step::PullRequest],
         Some(Step::Push) => &[Step::PullRequest],
         Some(_) => &[],

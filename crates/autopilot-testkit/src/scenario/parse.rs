@@ -229,6 +229,7 @@ fn item(words: &str) -> Result<Line, String> {
         fingerprint: None,
         issue: None,
         brings: None,
+        is_warm: false,
         is_begun: false,
     };
     while let Ok(word) = next() {
@@ -238,6 +239,7 @@ fn item(words: &str) -> Result<Line, String> {
             "citing" => line.issue = Some(issue(next()?, next()?)?),
             "bringing" => line.brings = Some(names(next()?)),
             "given" => line.given = Some(money(next()?)?),
+            "warm" => line.is_warm = true,
             usd => line.bills.push(money(usd)?),
         }
     }
@@ -304,6 +306,8 @@ fn switch(word: &str) -> Result<Switch, String> {
         "fail-fast" => Ok(Switch::FailFast),
         "spare-review" => Ok(Switch::SpareReview),
         "spare-cases" => Ok(Switch::SpareCases),
+        "cold-proof" => Ok(Switch::ColdProof),
+        "prove-base" => Ok(Switch::ProveBase),
         other => Err(format!("`{other}` is no switch")),
     }
 }

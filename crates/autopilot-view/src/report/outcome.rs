@@ -3,8 +3,8 @@
 use super::words::ReportLine;
 use super::{PageSource, ReportFacts, Tone};
 use crate::{
-    ExitWord, Standing, awaited, count, excused, failure, headline, leaves, let_pass, money,
-    nothing_built, says_how_to_continue, still_shown, waivers,
+    ExitWord, LastProof, Standing, awaited, count, excused, failure, headline, leaves, let_pass,
+    money, nothing_built, says_how_to_continue, still_shown, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
@@ -48,6 +48,7 @@ pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
         true => of_whole(state, &mut proven, &mut unproven),
         false => of_tasks(state, &mut proven, &mut unproven),
     }
+    last_word(state, &mut proven, &mut unproven);
     left_out(state, &mut unproven);
     for list in [&mut proven, &mut unproven] {
         let more = list.len().saturating_sub(LINES_MAX);
@@ -190,6 +191,16 @@ fn of_whole(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
             None => unproven.push("No reviewer has said yet that the goal is met.".to_owned()),
         },
     }
+}
+
+/// What the result was proven from, where a gate did not start from nothing.
+fn last_word(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {
+    let Some(proof) = LastProof::of(state) else { return };
+    let list = match proof {
+        LastProof::Cold => proven,
+        LastProof::Due | LastProof::WarmOnly => unproven,
+    };
+    list.push(format!("Proof: {}.", proof.sentence()));
 }
 
 fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>) {

@@ -191,7 +191,7 @@ pub struct Gc {
     /// Show what would be removed; remove nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Also remove the package caches of agents and commands; they fill again
+    /// Also remove package caches and what the base built for warm gates; they fill again
     #[arg(long)]
     pub caches: bool,
     /// Also remove files that were too large to be captured (worktrees.bytes_max, files_max)

@@ -6,6 +6,7 @@ mod paths;
 mod programs;
 mod separation;
 mod version;
+mod warm;
 
 use super::{Done, ground};
 use crate::cli::Global;
@@ -88,6 +89,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     let warn = |warning| DoctorFinding::warning("configuration", format!("{warning}"));
     findings.extend(warnings.into_iter().map(warn));
     findings.push(separation::look(config.sandbox.mode));
+    findings.extend(warm::look(place, &config));
     findings.extend(unkept(&config));
     findings.extend(config.sandbox.sockets.iter().map(|socket| {
         let text = format!("lets agents and commands through to `{socket}`, and to all it can do");

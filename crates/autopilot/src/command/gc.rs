@@ -11,6 +11,7 @@ use autopilot_engine::{job, kept, workspace};
 use autopilot_host::dir;
 use autopilot_host::git::salvage::{self, DropRule};
 use autopilot_host::git::{OVERSIZE, Slots};
+use autopilot_host::warm::{self, SeedBounds};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -32,6 +33,10 @@ struct GcItem {
 enum What {
     AgentSlot,
     ProofSlot,
+    /// The room of a gate whose process died.
+    Layer,
+    /// What the base built, from which gates start.
+    Seed,
     Scratch,
     Session,
     Cache,
@@ -44,6 +49,8 @@ impl What {
         match self {
             What::AgentSlot => "slot",
             What::ProofSlot => "clean checkout",
+            What::Layer => "gate",
+            What::Seed => "build of the base",
             What::Scratch => "scratch",
             What::Session => "session",
             What::Cache => "cache",
@@ -118,12 +125,14 @@ fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
     let mut folders = vec![
         (What::AgentSlot, place.state.join("slots")),
         (What::ProofSlot, place.state.join("proof")),
+        (What::Layer, place.state.join(warm::LAYERS)),
         (What::Scratch, place.state.join("tmp")),
     ];
     if args.oversize {
         folders.push((What::Oversize, place.state.join(OVERSIZE)));
     }
     if args.caches {
+        folders.push((What::Seed, place.state.join(warm::SEEDS)));
         folders.push((What::Cache, place.caches()));
     }
     let mut items = Vec::new();
@@ -133,6 +142,8 @@ fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
             entries.flatten().map(|entry| entry.path().to_owned()).collect();
         // Files of other programs stay.
         paths.retain(|path| !what.is_slot() || what.number(path).is_some());
+        // A lock goes with the directory beside it.
+        paths.retain(|path| !matches!(what, What::Layer | What::Seed) || path.is_dir());
         paths.sort();
         items.extend(paths.into_iter().map(|path| GcItem {
             what,
@@ -151,6 +162,17 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
         (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
         (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
         (What::AgentSlot | What::ProofSlot, None) => Ok(None),
+        // Each takes all of them that nobody uses.
+        (What::Layer, _) => {
+            let swept = warm::sweep(ground.hub.state()).map(|_| None);
+            swept.or_failed(format!("cannot remove `{}`", item.path))
+        }
+        (What::Seed, _) => {
+            let none = SeedBounds { seeds_max: 0, bytes_max: 0 };
+            let removed = warm::bound(ground.hub.state(), &none);
+            let removed = removed.and_then(|_| warm::sweep(ground.hub.state())).map(|_| None);
+            removed.or_failed(format!("cannot remove `{}`", item.path))
+        }
         (What::Scratch | What::Session | What::Cache | What::Oversize, _) => {
             let path = &item.path;
             let removed = dir::remove(path.as_std_path()).map(|()| None);

@@ -99,6 +99,7 @@ pub fn begin(
         gates_plan: config.gates.human == HumanGate::Three,
         fail_fast,
         allow_red_base: args.allow_red_base,
+        prove_base: args.prove_base,
         options,
         limits,
         started_by: work::started_by(&repo),

@@ -113,6 +113,8 @@ fn screen(told: &KnownRun, place: &StatePaths, redactor: &Redactor, now: Time) -
     }
     if let Some(why) = view::unproven(state) {
         row("proof", format!("none; {}", one_line(why)));
+    } else if let Some(proof) = view::LastProof::of(state) {
+        row("proof", proof.sentence().to_owned());
     }
     text.push('\n');
     text.push_str(&tasks(state));

@@ -42,6 +42,9 @@ pub fn print(worked: &WorkedRun, told: &RunStatus) {
             "proof: only that nothing more fails than on the base; on the result {what}\n"
         ));
     }
+    if let Some(proof) = view::LastProof::of(state) {
+        text.push_str(&format!("proof: {}\n", proof.sentence()));
+    }
     if let Some(report) = &told.report_path {
         text.push_str(&format!("report: {report}\n"));
     }

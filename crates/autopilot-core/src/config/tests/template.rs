@@ -1,6 +1,8 @@
 //! The defaults: those of the template, and those of what need not be paid for.
 
 use super::*;
+use crate::flaky::FlakyGates;
+use crate::gate_order::GateOrder;
 
 #[test]
 fn what_is_not_paid_for_is_configurable_and_by_default_all_is() {
@@ -20,6 +22,35 @@ fn what_is_not_paid_for_is_configurable_and_by_default_all_is() {
         said.to_string().contains("`uat.generate` is `never`; write one of always, auto"),
         "{said}"
     );
+}
+
+#[test]
+fn how_gates_run_is_configurable_and_by_default_nothing_is_tried_twice() {
+    let usual = parsed(MINIMAL);
+    assert_eq!((usual.gates.flaky, usual.rounds.gate_order), Default::default());
+    assert!(!usual.commands.parallel && usual.gates.known_flaky.is_empty());
+    let text = serde_json::to_string(&usual).unwrap();
+    for key in ["flaky", "gate_order", "parallel\""] {
+        assert!(!text.contains(key), "older versions read a usual configuration: {key}");
+    }
+    let (other, warnings) = Config::parse(
+        "commands: { tests: t, parallel: true }\nloop: { gate_order: given }\n\
+         gates: { flaky: known, known_flaky: [a::b] }\n",
+    )
+    .unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!(other.rounds.gate_order, GateOrder::Given);
+    assert_eq!((other.gates.flaky, other.commands.parallel), (FlakyGates::Known, true));
+    let text = serde_json::to_string(&other).unwrap();
+    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), other);
+    for (gates, told) in [
+        ("{ flaky: known }", "list them in `gates.known_flaky`"),
+        ("{ known_flaky: [a] }", "only where `gates.flaky` is `known`"),
+    ] {
+        let text = format!("commands: {{ tests: t }}\ngates: {gates}\n");
+        let (_, warnings) = Config::parse(&text).unwrap();
+        assert!(warnings.iter().any(|it| it.to_string().contains(told)), "{gates}: {warnings:?}");
+    }
 }
 
 #[test]

@@ -204,6 +204,7 @@ impl Job {
             timeout: self.timeout(),
             purpose: For::Agent,
             write,
+            room: None,
         })
     }
 

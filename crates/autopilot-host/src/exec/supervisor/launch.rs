@@ -30,7 +30,7 @@ pub(super) fn start(
     stdio: [OwnedFd; 3],
     hold: Option<ProgramHold>,
 ) -> Result<(ProcessIdentity, TreeRoot), LaunchFailure> {
-    if let Err(error) = std::fs::read_dir(&order.cwd) {
+    if let Some(error) = missing_directory(order) {
         let mut failed = LaunchFailure::at(LaunchStage::Directory, error);
         failed.message = format!("`{}`: {}", order.cwd.display(), failed.message);
         return Err(failed);
@@ -62,6 +62,18 @@ pub(super) fn start(
             Ok((agent, TreeRoot::Bwrap(status)))
         }
     }
+}
+
+/// Returns why the directory of the program can't be entered. One that only a mount of its jail brings
+/// is looked for in the jail.
+fn missing_directory(order: &LaunchOrder) -> Option<io::Error> {
+    let is_mounted = match &order.sandbox {
+        SandboxPlan::Jail(plan) if plan.namespaces => {
+            plan.mounts.iter().any(|mount| order.cwd.starts_with(mount.at()))
+        }
+        SandboxPlan::Jail(_) | SandboxPlan::Off | SandboxPlan::Bwrap { .. } => false,
+    };
+    if is_mounted { None } else { std::fs::read_dir(&order.cwd).err() }
 }
 
 /// The parts of an entry that differ between sandboxes.

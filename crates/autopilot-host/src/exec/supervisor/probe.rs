@@ -1,8 +1,10 @@
-//! The question whether this machine gives the namespaces of a jail, answered by making one.
+//! The questions whether this machine gives the namespaces of a jail, and a layer in it, answered by
+//! making one.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -15,17 +17,25 @@ use crate::sandbox::SandboxPlan;
 /// The argument by which a supervisor knows that it is only to try.
 pub(super) const ARGUMENT: &str = "--probe";
 
+/// The argument by which a supervisor knows that it is to try a layer in the directory that follows.
+pub(super) const LAYER_ARGUMENT: &str = "--probe-layer";
+
 /// Asks a supervisor to run a program in a jail, once in the life of this process.
 pub fn namespaces(path: &OsStr, supervisor: &Supervisor) -> NamespaceProbe {
     static ANSWER: OnceLock<NamespaceProbe> = OnceLock::new();
-    ANSWER.get_or_init(|| ask(path, supervisor)).clone()
+    ANSWER.get_or_init(|| ask(path, supervisor, &[OsStr::new(ARGUMENT)])).clone()
 }
 
-fn ask(path: &OsStr, supervisor: &Supervisor) -> NamespaceProbe {
+/// Asks a supervisor to run a program over the layer that [`crate::warm`] has prepared in `dir`.
+pub fn layer(path: &OsStr, supervisor: &Supervisor, dir: &Path) -> NamespaceProbe {
+    ask(path, supervisor, &[OsStr::new(LAYER_ARGUMENT), dir.as_os_str()])
+}
+
+fn ask(path: &OsStr, supervisor: &Supervisor, words: &[&OsStr]) -> NamespaceProbe {
     let refused = |why: String| NamespaceProbe::Refused { why };
     let output = Command::new(&supervisor.program)
         .args(&supervisor.args)
-        .arg(ARGUMENT)
+        .args(words)
         .env_clear()
         .env("PATH", path)
         .current_dir("/")
@@ -40,25 +50,33 @@ fn ask(path: &OsStr, supervisor: &Supervisor) -> NamespaceProbe {
 }
 
 /// Runs a program in a jail and prints the answer.
-pub(super) fn main() -> io::Result<()> {
-    let answer = match attempt() {
+pub(super) fn main(layer: Option<&Path>) -> io::Result<()> {
+    let network = JailNetwork::Off;
+    let tried = match layer {
+        None => attempt("true", JailPlan { network, ..JailPlan::default() }),
+        Some(dir) => {
+            let (plan, script) = crate::warm::layer_trial(dir);
+            attempt(&script, plan)
+        }
+    };
+    let answer = match tried {
         Ok(()) => NamespaceProbe::Given,
         Err(why) => NamespaceProbe::Refused { why },
     };
     io::stdout().write_all(&serde_json::to_vec(&answer)?)
 }
 
-fn attempt() -> Result<(), String> {
+fn attempt(script: &str, plan: JailPlan) -> Result<(), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let network = JailNetwork::Off;
+    let words = ["-c", script].map(|word| OsText::Utf8(word.to_owned()));
     let order = LaunchOrder {
         controller_pid: nix::unistd::getppid().as_raw(),
-        program: OsText::Utf8(String::from("true")),
-        args: Vec::new(),
+        program: OsText::Utf8(String::from("sh")),
+        args: words.into(),
         env: vec![(OsText::Utf8(String::from("PATH")), (&path).into())],
         cwd: "/".into(),
         limits: ProcessLimits::default(),
-        sandbox: SandboxPlan::Jail(JailPlan { network, namespaces: true, ..JailPlan::default() }),
+        sandbox: SandboxPlan::Jail(JailPlan { namespaces: true, ..plan }),
         grace_ms: 0,
         drain_ms: 0,
         mark: 0,
@@ -70,6 +88,6 @@ fn attempt() -> Result<(), String> {
     match launch::start(&order, stdio, None) {
         Err(failure) => Err(failure.message),
         Ok((_, TreeRoot::Init(init))) if init.await_success() => Ok(()),
-        Ok(_) => Err(String::from("`true` failed in it")),
+        Ok(_) => Err(format!("`{script}` failed in it")),
     }
 }

@@ -1,0 +1,96 @@
+//! The last word: what was proven over a seed is proven once more from nothing.
+
+use super::{ROUND_1, added, check};
+use autopilot_core::event::Event;
+use autopilot_core::step::Step;
+
+#[test]
+fn the_result_is_proven_from_nothing_before_it_leaves() {
+    let story = check("task a\n with cold-proof, push\n a: validate ok warm", "a done — run done");
+    assert_eq!(story.starts, format!("{ROUND_1} a.merge run.prove run.push"));
+    let story =
+        check("queue a; b\n with cold-proof\n a: merge ok warm", "a done · b done — run done");
+    assert_eq!(story.starts.matches("run.prove").count(), 1, "{}", story.starts);
+    assert!(story.starts.ends_with("b.merge run.prove"), "{}", story.starts);
+}
+
+#[test]
+fn where_every_gate_starts_from_nothing_there_is_no_last_one() {
+    for (with, why) in [("cold-proof", Some("every gate started from nothing")), ("push", None)] {
+        let story = check(&format!("task a\n with {with}"), "a done — run done");
+        assert!(!story.starts.contains("prove"), "{}", story.starts);
+        let root = &story.state.tasks[0];
+        assert_eq!(root.skipped.get(&Step::Prove).map(String::as_str), why);
+    }
+}
+
+#[test]
+fn a_warm_gate_that_failed_asks_for_no_proof() {
+    let text = "task a\n with cold-proof\n a: build ok, validate fails warm, fix ok, validate ok";
+    let story = check(text, "a done (2 rounds, overruled) — run done");
+    assert!(!story.starts.contains("prove"), "{}", story.starts);
+}
+
+#[test]
+fn what_fails_from_nothing_is_repaired_by_a_task_and_proven_again() {
+    for flow in ["task", "queue", "plan"] {
+        let story = check(
+            &format!(
+                "{flow} a; b\n with cold-proof, push\n a: validate ok warm\n run: prove fails, prove ok"
+            ),
+            "a done · b done · mend-1 done — run done",
+        );
+        assert_eq!(story.merged, "a1 b1 mend-11", "{flow}");
+        assert_eq!(added(&story).last().unwrap(), "mend-1");
+        assert!(
+            story.starts.ends_with("mend-1.merge run.prove run.push")
+                || flow == "plan" && story.starts.ends_with("run.prove run.push"),
+            "{}",
+            story.starts
+        );
+        assert_eq!(story.starts.matches("run.prove").count(), 2, "{}", story.starts);
+    }
+}
+
+#[test]
+fn a_result_that_never_holds_from_nothing_is_not_done() {
+    let story = check(
+        "task a\n with cold-proof, push\n a: validate ok warm\n limit rounds 2\n run: prove fails like x, prove fails like y",
+        "a done · mend-1 done · mend-2 open — run failed: did not converge in 2 iterations",
+    );
+    assert!(!story.starts.contains("push"), "{}", story.starts);
+}
+
+#[test]
+fn a_goal_that_fails_from_nothing_has_another_iteration() {
+    let story = check(
+        "goal a; b after a\n with cold-proof, push\n run: validate ok warm, prove fails, workflow ok, prove ok",
+        "a done · b done · a-i2 done · b-i2 done — run done (2 rounds)",
+    );
+    assert!(story.starts.ends_with("run.completion run.prove run.push"), "{}", story.starts);
+    let events = story.records.iter().flat_map(|record| &record.events);
+    let why = events.into_iter().find_map(|event| {
+        let Event::RoundFailed { reasons, .. } = event else { return None };
+        Some(reasons.clone())
+    });
+    let why = why.unwrap();
+    assert_eq!((why[0].step, why[0].text.as_str()), (Step::Prove, "prove said no"));
+}
+
+#[test]
+fn a_proof_that_was_lost_is_made_again_and_a_merge_after_it_undoes_it() {
+    let story = check(
+        "task a\n with cold-proof\n a: validate ok warm\n crash during run prove",
+        "a done — run done",
+    );
+    assert_eq!(story.starts.matches("run.prove").count(), 2, "{}", story.starts);
+}
+
+#[test]
+fn after_a_result_failed_from_nothing_no_seed_is_trusted_any_more() {
+    let text = "task a\n with cold-proof\n a: validate ok warm\n run: prove fails, prove ok";
+    let story = check(text, "a done · mend-1 done — run done");
+    assert!(story.state.run.seeds.is_refuted);
+    let story = check("task a\n with cold-proof\n a: validate ok warm", "a done — run done");
+    assert!(!story.state.run.seeds.is_refuted && story.state.run.seeds.is_used);
+}
