@@ -29,6 +29,8 @@ fn a_change_is_proven_over_what_the_base_built_and_the_result_from_nothing() {
     }
     let shown = stage.run(&["show", "say-done"]).expect(0).out;
     assert!(shown.contains("passed (warm)"), "{shown}");
+    let logs = stage.run(&["logs"]).expect(0).out;
+    assert!(logs.contains("say-done: validate passed (warm)"), "{logs}");
     let page = stage.run(&["report", "--out", "-"]).expect(0).out;
     assert!(page.contains("passed (warm)") && page.contains("passed (cold)"), "{page}");
 }
@@ -284,4 +286,70 @@ fn a_base_that_changes_its_own_files_leaves_no_seed_and_that_is_told() {
         "nothing was kept for warm gates: the gate of the base changed tracked files (app.txt)",
     ]);
     assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-");
+}
+
+/// Looks in every place that a gate can write, and leaves something there if the project says so.
+const PLANTS: &str = "\
+for place in target/debug/.fingerprint node_modules/left .venv __pycache__ $CARGO_HOME/registry/src \
+$XDG_CACHE_HOME $HOME $TMPDIR /dev/shm; do
+  if [ -e $place/planted ]; then echo FAILED found $place/planted; exit 1; fi
+  if [ -e plants ]; then mkdir -p $place && echo x > $place/planted || exit 1; fi
+done
+";
+
+#[test]
+fn nothing_that_a_warm_gate_plants_reaches_another_gate() {
+    let wanted = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["b"])]);
+    let stage = shell_stage(PLANTS, "orchestrator: { max_workers: 1 }\n");
+    stage.write("plan.md", PLAN_MD);
+    let builds = "
+- step: build
+  do: [{ run: \"echo x > plants; echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    stage.agents(&[&says(&wanted), builds, APPROVES]);
+    stage.run(&["run", "plan.md"]).expect(0);
+    assert_eq!(
+        gates(&stage),
+        "preflight- a.validate+ a.merge- b.validate+ b.merge- c.validate+ c.merge- validate+ prove-"
+    );
+}
+
+#[test]
+fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
+    let checks = "[ ! -e wanted ] || [ -x lib/one.sh ] || { echo FAILED mode; exit 1; }\n";
+    for (build, gates_seen) in [
+        (
+            "touch wanted; chmod +x lib/one.sh",
+            "preflight- say-done.validate+ say-done.merge- prove-",
+        ),
+        ("touch wanted", "preflight- say-done.validate+! say-done.validate-!"),
+    ] {
+        let stage = shell_stage(checks, "loop: { max_iterations: 2 }\n");
+        agents(&stage, build, "echo x >> notes.txt");
+        let ended = run(&stage);
+        assert_eq!(gates(&stage), gates_seen, "{build}: {}", ended.said());
+    }
+}
+
+#[test]
+fn what_a_failed_run_has_merged_is_told_as_proven_warm_only() {
+    let wanted = plan(&[task("a", &[]), task("b", &["a"])]);
+    let checks = "! grep -q broken app.txt || { echo FAILED broken; exit 1; }\n";
+    let more = "orchestrator: { max_workers: 1 }\nloop: { max_iterations: 1 }\n";
+    let stage = shell_stage(checks, more);
+    stage.write("plan.md", PLAN_MD);
+    let builds = "
+- step: build
+  task: b
+  do: [{ run: \"echo broken >> app.txt\" }, { answer: { changed_files: [x], notes: x } }]
+- step: build
+  do: [{ run: \"echo x > a.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    stage.agents(&[&says(&wanted), builds, APPROVES]);
+    let ended = stage.run(&["run", "plan.md"]);
+    assert!([10, 11].contains(&ended.code), "{}", ended.said());
+    ended.says(&["proof: warm only: what is merged passed over what the base built"]);
+    assert_eq!(gates(&stage), "preflight- a.validate+ a.merge- b.validate-!");
+    assert_eq!(stage.status()["last_word"], "warm");
+    assert!(stage.run(&["status"]).expect(0).out.contains("warm only"));
 }
