@@ -1,13 +1,18 @@
 //! Benches: every figure is a ratio to an anchor measured in turn with it, so that a busy machine
 //! slows both. They inform; only a bench that cannot run fails.
 
+mod gate;
 mod graph;
 mod integrate;
 mod interleave;
 mod paired;
+mod plan_gates;
+mod project;
 mod repository;
 mod startup;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -47,6 +52,8 @@ pub struct Bed {
     scratch: PathBuf,
     rounds: usize,
     effort: Effort,
+    /// The gates that were measured already, by project: several rows are made of them.
+    gates: RefCell<BTreeMap<&'static str, Vec<gate::GateRound>>>,
 }
 
 const BENCHES: &[Bench] = &[
@@ -146,6 +153,62 @@ const BENCHES: &[Bench] = &[
         target: 1.1,
         measure: integrate::train,
     },
+    Bench {
+        id: "B18-cargo",
+        what: "warm gate, cargo",
+        anchor: "warm checkout",
+        needs: "git",
+        target: 1.5,
+        measure: gate::cargo_to_checkout,
+    },
+    Bench {
+        id: "B18-cargo-cold",
+        what: "warm gate, cargo",
+        anchor: "cold gate",
+        needs: "git",
+        target: 0.15,
+        measure: gate::cargo_to_cold,
+    },
+    Bench {
+        id: "B18-cargo-seed",
+        what: "base with seeds, cargo",
+        anchor: "base, cold",
+        needs: "git",
+        target: 1.1,
+        measure: gate::cargo_seed,
+    },
+    Bench {
+        id: "B18-python",
+        what: "warm gate, python",
+        anchor: "warm checkout",
+        needs: "git",
+        target: 1.5,
+        measure: gate::python_to_checkout,
+    },
+    Bench {
+        id: "B18-python-cold",
+        what: "warm gate, python",
+        anchor: "cold gate",
+        needs: "git",
+        target: 0.15,
+        measure: gate::python_to_cold,
+    },
+    Bench {
+        id: "B18-python-seed",
+        what: "base with seeds, python",
+        anchor: "base, cold",
+        needs: "git",
+        target: 1.1,
+        measure: gate::python_seed,
+    },
+    Bench {
+        id: "B19",
+        what: "10 tasks, 3 workers, cargo",
+        anchor: "cold gates",
+        needs: "git",
+        target: 0.35,
+        measure: plan_gates::measure,
+    },
 ];
 
 pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
@@ -158,13 +221,13 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
     let bed = Bed::prepare(effort)?;
     let mut lines = Vec::new();
     println!(
-        "{:<8} {:<27} {:>10}   {:<20} {:>10} {:>8} {:>8}",
+        "{:<16} {:<27} {:>10}   {:<20} {:>10} {:>8} {:>8}",
         "id", "subject", "ms", "anchor", "ms", "ratio", "target"
     );
     for bench in chosen {
         if find_program(bench.needs).is_none() {
             println!(
-                "{:<8} {:<27} not measured: {} is not here",
+                "{:<16} {:<27} not measured: {} is not here",
                 bench.id, bench.what, bench.needs
             );
             lines.push(json!({ "bench": bench.id, "absent": bench.needs }).to_string());
@@ -172,7 +235,7 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
         }
         let measured = (bench.measure)(&bed)?;
         println!(
-            "{:<8} {:<27} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
+            "{:<16} {:<27} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
             bench.id,
             bench.what,
             measured.subject_ms(),
@@ -215,6 +278,7 @@ impl Bed {
             scratch: target_dir().join("bench"),
             rounds,
             effort,
+            gates: RefCell::default(),
         })
     }
 

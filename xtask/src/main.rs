@@ -34,6 +34,8 @@ usage: cargo xtask <command>
                                         let N faults of each kind strike the real binary and check that
                                         nothing is lost: controller, supervisor, git, agent, disk-full,
                                         inodes, read-only, ref-damage, journal-damage
+  warm-kills [--kills N]                kill controllers N times for each kind of layer, while they seal
+                                        what the base built or run a gate over it
   mutants [name | --slice K/N]          plant each known bug and check that a test notices it
   bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
@@ -76,6 +78,11 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             let faults = campaign::Faults::from_arguments(&mut arguments)?;
             arguments.finish()?;
             campaign::torture(&faults)
+        }
+        "warm-kills" => {
+            let kills = campaign::warm_kills(&mut arguments)?;
+            arguments.finish()?;
+            campaign::kill_warm(kills)
         }
         "mutants" => {
             let choice = mutant::Choice::from_arguments(&mut arguments)?;

@@ -1,0 +1,170 @@
+//! Real projects to measure gates on: sources of pinned versions, fetched by the package managers
+//! themselves from wherever this machine's are set up to fetch from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::repository::git;
+use super::{Bed, Effort};
+use crate::step::{self, Failure, failed_to};
+use crate::workspace::{cargo, find_program};
+
+/// A project, the commands that judge it and the change that a builder makes in it.
+pub struct RealProject {
+    /// The name of its directory.
+    pub name: &'static str,
+    /// The programs that it needs besides git.
+    needs: &'static [&'static str],
+    /// Puts the sources into an empty directory, from another one for what is fetched.
+    fetch: fn(&Path, &Path) -> Result<(), Failure>,
+    /// The files that are no sources.
+    ignored: &'static str,
+    /// Installs what the commands need.
+    pub setup: Option<&'static str>,
+    pub tests: &'static str,
+    pub lint: &'static str,
+    /// Adds a line that names `$AUTOPILOT_TASK_ID`, at the place that the number after its last dash
+    /// says, so that the changes of several tasks can be merged.
+    pub edit: &'static str,
+}
+
+/// A command-line tool with 68 packages in its lock file.
+const CARGO: RealProject = RealProject {
+    name: "cargo",
+    needs: &["cargo", "cargo-clippy"],
+    fetch: fetch_crate,
+    ignored: "/target\n",
+    setup: None,
+    tests: "cargo test",
+    lint: "cargo clippy --all-targets",
+    edit: EDIT_RUST,
+};
+
+/// A library with 297 tests, checked by mypy.
+const PYTHON: RealProject = RealProject {
+    name: "python",
+    needs: &["python3", "pip", "tar"],
+    fetch: fetch_sdist,
+    ignored: "__pycache__\n.pytest_cache\n.mypy_cache\n*.egg-info\n",
+    setup: Some("pip install --user --quiet -e . -r requirements/tests.txt mypy==1.9.0"),
+    tests: "python3 -m pytest -q",
+    lint: "python3 -m mypy",
+    edit: r##"echo "# $AUTOPILOT_TASK_ID" >>src/itsdangerous/signer.py"##,
+};
+
+/// A crate without dependencies, in the place of each project where only the bench itself is tried.
+const TINY: RealProject = RealProject {
+    name: "tiny",
+    needs: &["cargo"],
+    fetch: write_crate,
+    ignored: "/target\n",
+    setup: None,
+    tests: "cargo test --offline",
+    lint: "cargo check --offline --all-targets",
+    edit: EDIT_RUST,
+};
+
+/// Adds a line before the item of that number: items are far enough from each other for git.
+const EDIT_RUST: &str = r#"awk -v id="$AUTOPILOT_TASK_ID" '
+  BEGIN { n = id; sub(/.*-/, "", n); n = n % 10 + 1 }
+  /^(#\[derive|impl|pub fn|fn|use std)/ && ++seen == n { print "// " id }
+  { print }' src/lib.rs >src/lib.rs.new && mv src/lib.rs.new src/lib.rs"#;
+
+impl Bed {
+    fn project(&self, real: &'static RealProject) -> &'static RealProject {
+        match self.effort {
+            Effort::Full => real,
+            Effort::Smoke => &TINY,
+        }
+    }
+}
+
+impl RealProject {
+    pub fn cargo(bed: &Bed) -> &'static RealProject {
+        bed.project(&CARGO)
+    }
+
+    pub fn python(bed: &Bed) -> &'static RealProject {
+        bed.project(&PYTHON)
+    }
+
+    /// Makes a repository of the sources in `dir`, which must not exist.
+    pub fn make(&self, dir: &Path, scratch: &Path) -> Result<(), Failure> {
+        for program in self.needs {
+            if find_program(program).is_none() {
+                return Err(Failure::Task(format!(
+                    "the bench on a {} project needs `{program}`, which is not on PATH",
+                    self.name
+                )));
+            }
+        }
+        for dir in [dir, scratch] {
+            fs::create_dir_all(dir).map_err(failed_to(format!("create {}", dir.display())))?;
+        }
+        (self.fetch)(dir, scratch)?;
+        write(&dir.join(".gitignore"), self.ignored)?;
+        git(dir, &["init", "-q", "-b", "main"])?;
+        git(dir, &["add", "-A"])?;
+        git(dir, &["commit", "-q", "-m", "base"]).map(drop)
+    }
+}
+
+fn fetch_crate(dir: &Path, scratch: &Path) -> Result<(), Failure> {
+    const NAME: &str = "hexyl";
+    let manifest = format!(
+        "[package]\nname = \"fetch\"\nedition = \"2021\"\n[workspace]\n[dependencies]\n{NAME} = \"=0.17.0\"\n"
+    );
+    write(&scratch.join("Cargo.toml"), &manifest)?;
+    write(&scratch.join("src/lib.rs"), "")?;
+    let mut metadata = cargo(["metadata", "--quiet", "--format-version", "1"]);
+    let answer = step::output_of(metadata.current_dir(scratch))?;
+    let answer: Value = serde_json::from_str(&answer).map_err(failed_to("read cargo metadata"))?;
+    let packages = answer["packages"].as_array().into_iter().flatten();
+    let manifest = packages
+        .filter(|package| package["name"] == NAME)
+        .find_map(|package| package["manifest_path"].as_str());
+    let source = manifest.map(PathBuf::from).and_then(|path| path.parent().map(Path::to_owned));
+    let source =
+        source.ok_or_else(|| Failure::Task(format!("cargo does not say where it put `{NAME}`")))?;
+    step::output_of(Command::new("cp").arg("-R").arg(source.join(".")).arg(dir))?;
+    // What cargo adds to a package.
+    for name in [".cargo-ok", ".cargo_vcs_info.json", "Cargo.toml.orig"] {
+        let _absent = fs::remove_file(dir.join(name));
+    }
+    Ok(())
+}
+
+fn fetch_sdist(dir: &Path, scratch: &Path) -> Result<(), Failure> {
+    let mut pip = Command::new("pip");
+    pip.args(["download", "--quiet", "--no-deps", "--no-binary", ":all:", "itsdangerous==2.2.0"]);
+    step::output_of(pip.current_dir(scratch))?;
+    let mut tar = Command::new("tar");
+    tar.args(["-xzf", "itsdangerous-2.2.0.tar.gz", "--strip-components=1", "-C"]).arg(dir);
+    step::output_of(tar.current_dir(scratch)).map(drop)
+}
+
+fn write_crate(dir: &Path, _scratch: &Path) -> Result<(), Failure> {
+    write(
+        &dir.join("Cargo.toml"),
+        "[package]\nname = \"tiny\"\nedition = \"2021\"\n[workspace]\n",
+    )?;
+    let item = |n: usize| {
+        format!(
+            "pub fn item{n}() -> usize {{\n    {n}\n}}\n\n#[test]\nfn item{n}_is_{n}() {{\n    assert_eq!(item{n}(), {n});\n}}\n\n"
+        )
+    };
+    write(&dir.join("src/lib.rs"), &(0..6).map(item).collect::<String>())?;
+    // Written by the tests instead, it would be a change of theirs.
+    let mut lock = cargo(["generate-lockfile", "--quiet", "--offline"]);
+    step::output_of(lock.current_dir(dir)).map(drop)
+}
+
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed_to(format!("create {}", parent.display())))?;
+    }
+    fs::write(path, text).map_err(failed_to(format!("write {}", path.display())))
+}
