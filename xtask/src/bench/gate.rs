@@ -43,6 +43,18 @@ pub fn cargo_seed(bed: &Bed) -> Result<Measured, Failure> {
     seed(bed, RealProject::cargo(bed))
 }
 
+pub fn npm_to_checkout(bed: &Bed) -> Result<Measured, Failure> {
+    to_checkout(bed, RealProject::npm(bed))
+}
+
+pub fn npm_to_cold(bed: &Bed) -> Result<Measured, Failure> {
+    to_cold(bed, RealProject::npm(bed))
+}
+
+pub fn npm_seed(bed: &Bed) -> Result<Measured, Failure> {
+    seed(bed, RealProject::npm(bed))
+}
+
 pub fn python_to_checkout(bed: &Bed) -> Result<Measured, Failure> {
     to_checkout(bed, RealProject::python(bed))
 }

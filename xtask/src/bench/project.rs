@@ -43,6 +43,37 @@ const CARGO: RealProject = RealProject {
     edit: EDIT_RUST,
 };
 
+/// A library with 797 assertions, checked by eslint. Of its tools only those of its tests and its lint
+/// rules are installed.
+const NPM: RealProject = RealProject {
+    name: "npm",
+    needs: &["npm", "npx", "node", "tar"],
+    fetch: fetch_tarball,
+    ignored: "node_modules\n",
+    setup: Some("npm ci --silent --no-audit --no-fund"),
+    tests: "npx tape test/*.js",
+    lint: "npx eslint --ext=js,mjs .",
+    edit: r#"echo "// $AUTOPILOT_TASK_ID" >>lib/utils.js"#,
+};
+
+const NPM_TOOLS: &[&str] = &[
+    "tape@5.9.0",
+    "es-value-fixtures@1.7.1",
+    "for-each@0.3.5",
+    "has-bigints@1.1.0",
+    "has-override-mistake@1.0.1",
+    "has-property-descriptors@1.0.2",
+    "has-proto@1.2.0",
+    "has-symbols@1.1.0",
+    "iconv-lite@0.5.1",
+    "mock-property@1.1.0",
+    "object-inspect@1.13.4",
+    "qs-iconv@1.0.4",
+    "safer-buffer@2.1.2",
+    "eslint@8.8.0",
+    "@ljharb/eslint-config@21.1.1",
+];
+
 /// A library with 297 tests, checked by mypy.
 const PYTHON: RealProject = RealProject {
     name: "python",
@@ -85,6 +116,10 @@ impl Bed {
 impl RealProject {
     pub fn cargo(bed: &Bed) -> &'static RealProject {
         bed.project(&CARGO)
+    }
+
+    pub fn npm(bed: &Bed) -> &'static RealProject {
+        bed.project(&NPM)
     }
 
     pub fn python(bed: &Bed) -> &'static RealProject {
@@ -137,13 +172,30 @@ fn fetch_crate(dir: &Path, scratch: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+fn fetch_tarball(dir: &Path, scratch: &Path) -> Result<(), Failure> {
+    let npm = |words: &[&str], dir: &Path| {
+        let mut npm = Command::new("npm");
+        npm.arg("--silent").args(words).current_dir(dir);
+        step::output_of(&mut npm).map(drop)
+    };
+    npm(&["pack", "qs@6.14.0"], scratch)?;
+    unpack(&scratch.join("qs-6.14.0.tgz"), dir)?;
+    npm(&["pkg", "delete", "devDependencies"], dir)?;
+    let lock = ["install", "--package-lock-only", "--no-audit", "--save-exact", "--save-dev"];
+    npm(&[&lock, NPM_TOOLS].concat(), dir)
+}
+
+fn unpack(archive: &Path, dir: &Path) -> Result<(), Failure> {
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(archive).args(["--strip-components=1", "-C"]).arg(dir);
+    step::output_of(&mut tar).map(drop)
+}
+
 fn fetch_sdist(dir: &Path, scratch: &Path) -> Result<(), Failure> {
     let mut pip = Command::new("pip");
     pip.args(["download", "--quiet", "--no-deps", "--no-binary", ":all:", "itsdangerous==2.2.0"]);
     step::output_of(pip.current_dir(scratch))?;
-    let mut tar = Command::new("tar");
-    tar.args(["-xzf", "itsdangerous-2.2.0.tar.gz", "--strip-components=1", "-C"]).arg(dir);
-    step::output_of(tar.current_dir(scratch)).map(drop)
+    unpack(&scratch.join("itsdangerous-2.2.0.tar.gz"), dir)
 }
 
 fn write_crate(dir: &Path, _scratch: &Path) -> Result<(), Failure> {
