@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::argument::Arguments;
 use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program, target_dir};
 use interleave::Measured;
@@ -30,8 +31,30 @@ const LONG_ROUNDS: usize = 5;
 pub enum Effort {
     /// One round with the debug binary: checks that the bench works, its figures mean nothing.
     Smoke,
-    /// Enough rounds for a median, with the release binary.
-    Full,
+    /// Enough rounds for a median, or as many as were asked for, with the release binary.
+    Full { rounds: Option<usize> },
+}
+
+impl Effort {
+    pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let is_smoke = arguments.flag("--smoke");
+        match (is_smoke, arguments.number("--rounds")?) {
+            (true, None) => Ok(Effort::Smoke),
+            (false, rounds) if rounds != Some(0) => {
+                Ok(Effort::Full { rounds: rounds.and_then(|rounds| usize::try_from(rounds).ok()) })
+            }
+            (true | false, _) => Err(Failure::Usage(
+                "`--rounds` takes at least 1, and `--smoke` has one round".to_owned(),
+            )),
+        }
+    }
+
+    fn rounds(self) -> usize {
+        match self {
+            Effort::Smoke => 1,
+            Effort::Full { rounds } => rounds.unwrap_or(ROUNDS),
+        }
+    }
 }
 
 /// One row of the table of benches.
@@ -279,21 +302,23 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
 }
 
 impl Bench {
-    /// By its id, or by the beginning that several share.
+    /// By its id, or by the beginning that several share, up to a dash.
     fn is_called(&self, id: &str) -> bool {
-        let family = self.id.split_once('-').map_or(self.id, |(family, _)| family);
-        id.eq_ignore_ascii_case(self.id) || id.eq_ignore_ascii_case(family)
+        let (own, id) = (self.id.to_ascii_lowercase(), id.to_ascii_lowercase());
+        own.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 }
 
 impl Bed {
     fn prepare(effort: Effort) -> Result<Self, Failure> {
         let (profile, rounds, mut build) = match effort {
-            Effort::Smoke => {
-                ("debug", 1, cargo(["build", "-q", "--workspace", "--bin", "autopilot"]))
-            }
-            Effort::Full => {
-                ("release", ROUNDS, cargo(["build", "-q", "--release", "-p", "autopilot"]))
+            Effort::Smoke => (
+                "debug",
+                effort.rounds(),
+                cargo(["build", "-q", "--workspace", "--bin", "autopilot"]),
+            ),
+            Effort::Full { .. } => {
+                ("release", effort.rounds(), cargo(["build", "-q", "--release", "-p", "autopilot"]))
             }
         };
         step::run("build for the bench", &mut build)?;
@@ -306,16 +331,23 @@ impl Bed {
         })
     }
 
-    /// Fewer rounds of what takes long.
+    /// Fewer rounds of what takes long, unless a number was asked for.
     fn long_rounds(&self) -> usize {
-        self.rounds.min(LONG_ROUNDS)
+        self.at_most(LONG_ROUNDS)
+    }
+
+    fn at_most(&self, rounds_max: usize) -> usize {
+        match self.effort {
+            Effort::Full { rounds: Some(asked) } => asked,
+            Effort::Full { rounds: None } | Effort::Smoke => self.rounds.min(rounds_max),
+        }
     }
 
     /// A program of the project that only benches use.
     fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
         let (profile, mut build) = match self.effort {
             Effort::Smoke => ("debug", cargo(["build", "-q", "--workspace", "--example", name])),
-            Effort::Full => {
+            Effort::Full { .. } => {
                 ("release", cargo(["build", "-q", "--release", "-p", package, "--example", name]))
             }
         };
@@ -326,7 +358,7 @@ impl Bed {
     /// How much of something: all of it, or just enough to see that the bench works.
     fn size(&self, full: usize, smoke: usize) -> usize {
         match self.effort {
-            Effort::Full => full,
+            Effort::Full { .. } => full,
             Effort::Smoke => smoke,
         }
     }
@@ -379,6 +411,7 @@ mod tests {
         assert_eq!(called("b9"), ["B9", "B9-make"]);
         assert_eq!(called("B3-chain"), ["B3-chain"]);
         assert_eq!(called("B1"), ["B1"], "and B15 is another");
+        assert_eq!(called("B18-npm"), ["B18-npm", "B18-npm-cold", "B18-npm-seed"]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ usage: cargo xtask <command>
   warm-kills [--kills N]                kill controllers N times for each kind of layer, while they seal
                                         what the base built or run a gate over it
   mutants [name | --slice K/N]          plant each known bug and check that a test notices it
-  bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
+  bench [id] [--rounds N | --smoke]     compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
   deny                                  licences, banned crates and sources of the dependencies
   dist                                  build the static release binary
@@ -90,8 +90,7 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             mutant::run(&choice)
         }
         "bench" => {
-            let effort =
-                if arguments.flag("--smoke") { bench::Effort::Smoke } else { bench::Effort::Full };
+            let effort = bench::Effort::from_arguments(&mut arguments)?;
             let only = arguments.word();
             arguments.finish()?;
             bench::run(only.as_deref(), effort)

@@ -107,7 +107,7 @@ const EDIT_RUST: &str = r#"awk -v id="$AUTOPILOT_TASK_ID" '
 impl Bed {
     fn project(&self, real: &'static RealProject) -> &'static RealProject {
         match self.effort {
-            Effort::Full => real,
+            Effort::Full { .. } => real,
             Effort::Smoke => &TINY,
         }
     }
