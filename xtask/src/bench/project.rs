@@ -169,7 +169,10 @@ fn fetch_crate(dir: &Path, scratch: &Path) -> Result<(), Failure> {
     for name in [".cargo-ok", ".cargo_vcs_info.json", "Cargo.toml.orig"] {
         let _absent = fs::remove_file(dir.join(name));
     }
-    Ok(())
+    // It is measured below our own workspace, and no member of that.
+    let path = dir.join("Cargo.toml");
+    let manifest = fs::read_to_string(&path).map_err(failed_to("read its manifest"))?;
+    write(&path, &format!("{manifest}\n[workspace]\n"))
 }
 
 fn fetch_tarball(dir: &Path, scratch: &Path) -> Result<(), Failure> {
@@ -219,4 +222,36 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
         fs::create_dir_all(parent).map_err(failed_to(format!("create {}", parent.display())))?;
     }
     fs::write(path, text).map_err(failed_to(format!("write {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ten_tasks_each_add_a_line_at_a_place_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, scratch) = (dir.path().join("project"), dir.path().join("fetched"));
+        TINY.make(&project, &scratch).unwrap();
+        let places = (0..10).map(|n| {
+            git(&project, &["reset", "-q", "--hard"]).unwrap();
+            let mut edit = Command::new("sh");
+            edit.args(["-c", TINY.edit]).env("AUTOPILOT_TASK_ID", format!("line-{n}"));
+            step::output_of(edit.current_dir(&project)).unwrap();
+            let diff = git(&project, &["diff", "--numstat"]).unwrap();
+            assert_eq!(diff, "1\t0\tsrc/lib.rs");
+            let text = fs::read_to_string(project.join("src/lib.rs")).unwrap();
+            text.lines().position(|line| line == format!("// line-{n}")).unwrap()
+        });
+        assert_eq!(places.collect::<BTreeSet<_>>().len(), 10);
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = RealProject { needs: &["no-such-program"], ..TINY };
+        let failure = project.make(&dir.path().join("project"), dir.path()).unwrap_err();
+        assert!(failure.to_string().contains("needs `no-such-program`"), "{failure}");
+    }
 }
