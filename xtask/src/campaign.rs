@@ -120,7 +120,7 @@ pub fn warm_kills(arguments: &mut Arguments) -> Result<u64, Failure> {
 /// same tests.
 pub fn kill_warm(kills: u64) -> Result<(), Failure> {
     require("the test of warm gates", &warm_test())?;
-    let mut command = cargo(["test", "-p", "autopilot-host", "--test", "warm", "--"]);
+    let mut command = cargo(["test", "--workspace", "--test", "warm", "--"]);
     command.env("AUTOPILOT_WARM_KILLS", kills.to_string());
     step::run("kills of warm gates", command.arg("after_a_kill"))
 }

@@ -294,8 +294,6 @@ impl<'a> Checkout<'a> {
     fn shell(&self, line: &str, id: &str) -> Result<(), Failure> {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).current_dir(&self.dir);
-        // Packages of a user are not mixed with those of whoever measures.
-        shell.env("PYTHONUSERBASE", self.ground.dir.join("packages"));
         shell.env("AUTOPILOT_TASK_ID", id).env_remove("CARGO_TARGET_DIR");
         step::output_of(&mut shell).map(drop)
     }

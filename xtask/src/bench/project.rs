@@ -50,7 +50,7 @@ const NPM: RealProject = RealProject {
     needs: &["npm", "npx", "node", "tar"],
     fetch: fetch_tarball,
     ignored: "node_modules\n",
-    setup: Some("npm ci --silent --no-audit --no-fund"),
+    setup: Some("npm ci --silent --ignore-scripts --no-audit --no-fund"),
     tests: "npx tape test/*.js",
     lint: "npx eslint --ext=js,mjs .",
     edit: r#"echo "// $AUTOPILOT_TASK_ID" >>lib/utils.js"#,
@@ -79,10 +79,12 @@ const PYTHON: RealProject = RealProject {
     name: "python",
     needs: &["python3", "pip", "tar"],
     fetch: fetch_sdist,
-    ignored: "__pycache__\n.pytest_cache\n.mypy_cache\n*.egg-info\n",
-    setup: Some("pip install --user --quiet -e . -r requirements/tests.txt mypy==1.9.0"),
-    tests: "python3 -m pytest -q",
-    lint: "python3 -m mypy",
+    ignored: "__pycache__\n.pytest_cache\n.mypy_cache\n.venv\n",
+    setup: Some(
+        "python3 -m venv .venv && .venv/bin/pip install -q -r requirements/tests.txt mypy==1.9.0",
+    ),
+    tests: "PYTHONPATH=src .venv/bin/python -m pytest -q",
+    lint: ".venv/bin/python -m mypy",
     edit: r##"echo "# $AUTOPILOT_TASK_ID" >>src/itsdangerous/signer.py"##,
 };
 
