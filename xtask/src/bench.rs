@@ -1,18 +1,24 @@
 //! Benches: every figure is a ratio to an anchor measured in turn with it, so that a busy machine
 //! slows both. They inform; only a bench that cannot run fails.
 
+mod gate;
 mod graph;
 mod integrate;
 mod interleave;
 mod paired;
+mod plan_gates;
+mod project;
 mod repository;
 mod startup;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::argument::Arguments;
 use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program, target_dir};
 use interleave::Measured;
@@ -25,8 +31,30 @@ const LONG_ROUNDS: usize = 5;
 pub enum Effort {
     /// One round with the debug binary: checks that the bench works, its figures mean nothing.
     Smoke,
-    /// Enough rounds for a median, with the release binary.
-    Full,
+    /// Enough rounds for a median, or as many as were asked for, with the release binary.
+    Full { rounds: Option<usize> },
+}
+
+impl Effort {
+    pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let is_smoke = arguments.flag("--smoke");
+        match (is_smoke, arguments.number("--rounds")?) {
+            (true, None) => Ok(Effort::Smoke),
+            (false, rounds) if rounds != Some(0) => {
+                Ok(Effort::Full { rounds: rounds.and_then(|rounds| usize::try_from(rounds).ok()) })
+            }
+            (true | false, _) => Err(Failure::Usage(
+                "`--rounds` takes at least 1, and `--smoke` has one round".to_owned(),
+            )),
+        }
+    }
+
+    fn rounds(self) -> usize {
+        match self {
+            Effort::Smoke => 1,
+            Effort::Full { rounds } => rounds.unwrap_or(ROUNDS),
+        }
+    }
 }
 
 /// One row of the table of benches.
@@ -47,6 +75,8 @@ pub struct Bed {
     scratch: PathBuf,
     rounds: usize,
     effort: Effort,
+    /// The gates that were measured already, by project: several rows are made of them.
+    gates: RefCell<BTreeMap<&'static str, Vec<gate::GateRound>>>,
 }
 
 const BENCHES: &[Bench] = &[
@@ -146,6 +176,86 @@ const BENCHES: &[Bench] = &[
         target: 1.1,
         measure: integrate::train,
     },
+    Bench {
+        id: "B18-cargo",
+        what: "warm gate, cargo",
+        anchor: "warm checkout",
+        needs: "git",
+        target: 1.5,
+        measure: gate::cargo_to_checkout,
+    },
+    Bench {
+        id: "B18-cargo-cold",
+        what: "warm gate, cargo",
+        anchor: "cold gate",
+        needs: "git",
+        target: 0.15,
+        measure: gate::cargo_to_cold,
+    },
+    Bench {
+        id: "B18-cargo-seed",
+        what: "base with seeds, cargo",
+        anchor: "base, cold",
+        needs: "git",
+        target: 1.1,
+        measure: gate::cargo_seed,
+    },
+    Bench {
+        id: "B18-npm",
+        what: "warm gate, npm",
+        anchor: "warm checkout",
+        needs: "git",
+        target: 1.5,
+        measure: gate::npm_to_checkout,
+    },
+    Bench {
+        id: "B18-npm-cold",
+        what: "warm gate, npm",
+        anchor: "cold gate",
+        needs: "git",
+        target: 0.15,
+        measure: gate::npm_to_cold,
+    },
+    Bench {
+        id: "B18-npm-seed",
+        what: "base with seeds, npm",
+        anchor: "base, cold",
+        needs: "git",
+        target: 1.1,
+        measure: gate::npm_seed,
+    },
+    Bench {
+        id: "B18-python",
+        what: "warm gate, python",
+        anchor: "warm checkout",
+        needs: "git",
+        target: 1.5,
+        measure: gate::python_to_checkout,
+    },
+    Bench {
+        id: "B18-python-cold",
+        what: "warm gate, python",
+        anchor: "cold gate",
+        needs: "git",
+        target: 0.15,
+        measure: gate::python_to_cold,
+    },
+    Bench {
+        id: "B18-python-seed",
+        what: "base with seeds, python",
+        anchor: "base, cold",
+        needs: "git",
+        target: 1.1,
+        measure: gate::python_seed,
+    },
+    Bench {
+        id: "B19",
+        what: "10 tasks, 3 workers, cargo",
+        anchor: "cold gates",
+        needs: "git",
+        target: 0.35,
+        measure: plan_gates::measure,
+    },
 ];
 
 pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
@@ -158,13 +268,13 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
     let bed = Bed::prepare(effort)?;
     let mut lines = Vec::new();
     println!(
-        "{:<8} {:<27} {:>10}   {:<20} {:>10} {:>8} {:>8}",
+        "{:<16} {:<27} {:>10}   {:<20} {:>10} {:>8} {:>8}",
         "id", "subject", "ms", "anchor", "ms", "ratio", "target"
     );
     for bench in chosen {
         if find_program(bench.needs).is_none() {
             println!(
-                "{:<8} {:<27} not measured: {} is not here",
+                "{:<16} {:<27} not measured: {} is not here",
                 bench.id, bench.what, bench.needs
             );
             lines.push(json!({ "bench": bench.id, "absent": bench.needs }).to_string());
@@ -172,7 +282,7 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
         }
         let measured = (bench.measure)(&bed)?;
         println!(
-            "{:<8} {:<27} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
+            "{:<16} {:<27} {:>10.3}   {:<20} {:>10.3} {:>7.2}x {:>7.2}x{}",
             bench.id,
             bench.what,
             measured.subject_ms(),
@@ -192,21 +302,23 @@ pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {
 }
 
 impl Bench {
-    /// By its id, or by the beginning that several share.
+    /// By its id, or by the beginning that several share, up to a dash.
     fn is_called(&self, id: &str) -> bool {
-        let family = self.id.split_once('-').map_or(self.id, |(family, _)| family);
-        id.eq_ignore_ascii_case(self.id) || id.eq_ignore_ascii_case(family)
+        let (own, id) = (self.id.to_ascii_lowercase(), id.to_ascii_lowercase());
+        own.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 }
 
 impl Bed {
     fn prepare(effort: Effort) -> Result<Self, Failure> {
         let (profile, rounds, mut build) = match effort {
-            Effort::Smoke => {
-                ("debug", 1, cargo(["build", "-q", "--workspace", "--bin", "autopilot"]))
-            }
-            Effort::Full => {
-                ("release", ROUNDS, cargo(["build", "-q", "--release", "-p", "autopilot"]))
+            Effort::Smoke => (
+                "debug",
+                effort.rounds(),
+                cargo(["build", "-q", "--workspace", "--bin", "autopilot"]),
+            ),
+            Effort::Full { .. } => {
+                ("release", effort.rounds(), cargo(["build", "-q", "--release", "-p", "autopilot"]))
             }
         };
         step::run("build for the bench", &mut build)?;
@@ -215,19 +327,27 @@ impl Bed {
             scratch: target_dir().join("bench"),
             rounds,
             effort,
+            gates: RefCell::default(),
         })
     }
 
-    /// Fewer rounds of what takes long.
+    /// Fewer rounds of what takes long, unless a number was asked for.
     fn long_rounds(&self) -> usize {
-        self.rounds.min(LONG_ROUNDS)
+        self.at_most(LONG_ROUNDS)
+    }
+
+    fn at_most(&self, rounds_max: usize) -> usize {
+        match self.effort {
+            Effort::Full { rounds: Some(asked) } => asked,
+            Effort::Full { rounds: None } | Effort::Smoke => self.rounds.min(rounds_max),
+        }
     }
 
     /// A program of the project that only benches use.
     fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
         let (profile, mut build) = match self.effort {
             Effort::Smoke => ("debug", cargo(["build", "-q", "--workspace", "--example", name])),
-            Effort::Full => {
+            Effort::Full { .. } => {
                 ("release", cargo(["build", "-q", "--release", "-p", package, "--example", name]))
             }
         };
@@ -238,7 +358,7 @@ impl Bed {
     /// How much of something: all of it, or just enough to see that the bench works.
     fn size(&self, full: usize, smoke: usize) -> usize {
         match self.effort {
-            Effort::Full => full,
+            Effort::Full { .. } => full,
             Effort::Smoke => smoke,
         }
     }
@@ -291,6 +411,7 @@ mod tests {
         assert_eq!(called("b9"), ["B9", "B9-make"]);
         assert_eq!(called("B3-chain"), ["B3-chain"]);
         assert_eq!(called("B1"), ["B1"], "and B15 is another");
+        assert_eq!(called("B18-npm"), ["B18-npm", "B18-npm-cold", "B18-npm-seed"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The two long campaigns against the product: simulated runs by seed, and faults that strike the
-//! real binary.
+//! The long campaigns against the product: simulated runs by seed, faults that strike the real
+//! binary, and kills of controllers that make or use the seeds of gates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ use crate::workspace::{cargo, root, target_dir};
 const KILLS_DEFAULT: u64 = 200;
 /// Of each of the nine kinds, so that a whole campaign has more than a thousand.
 const FAULTS_DEFAULT: u64 = 112;
+/// Of each kind of layer, as root and as a plain user.
+const WARM_KILLS_DEFAULT: u64 = 100;
 /// The seeds of `cargo xtask sim`, of which CI simulates a slice.
 const SEEDS_DEFAULT: u64 = 8000;
 
@@ -106,6 +108,27 @@ pub fn torture(faults: &Faults) -> Result<(), Failure> {
     step::run("torture", command.args(["--nocapture", "--test-threads=1"]))
 }
 
+/// The number of kills of `cargo xtask warm-kills`.
+pub fn warm_kills(arguments: &mut Arguments) -> Result<u64, Failure> {
+    match arguments.number("--kills")? {
+        Some(0) => Err(Failure::Usage("`--kills 0` kills nothing; use at least 1".to_owned())),
+        kills => Ok(kills.unwrap_or(WARM_KILLS_DEFAULT)),
+    }
+}
+
+/// Kills controllers while they seal a seed or have a layer over it mounted. CI kills a few, by the
+/// same tests.
+pub fn kill_warm(kills: u64) -> Result<(), Failure> {
+    require("the test of warm gates", &warm_test())?;
+    let mut command = cargo(["test", "--workspace", "--test", "warm", "--"]);
+    command.env("AUTOPILOT_WARM_KILLS", kills.to_string());
+    step::run("kills of warm gates", command.arg("after_a_kill"))
+}
+
+fn warm_test() -> PathBuf {
+    root().join("crates/autopilot-host/tests/warm.rs")
+}
+
 pub fn simulator() -> PathBuf {
     root().join("crates/autopilot-testkit/src/bin/sim.rs")
 }
@@ -142,6 +165,16 @@ mod tests {
         let part = |slice: &str| Seeds::part(slice.parse().unwrap()).unwrap().words();
         assert_eq!(part("1/8"), words("--seeds 1000").unwrap());
         assert_eq!(part("8/8"), words("--from 7000 --seeds 1000").unwrap());
+    }
+
+    #[test]
+    fn a_campaign_of_kills_has_a_hundred_unless_told_otherwise_and_never_none() {
+        let kills = |line: &str| {
+            warm_kills(&mut Arguments::new(line.split_whitespace().map(str::to_owned)))
+        };
+        assert_eq!(kills("").unwrap(), 100);
+        assert_eq!(kills("--kills 7").unwrap(), 7);
+        assert!(kills("--kills 0").is_err());
     }
 
     #[test]

@@ -34,8 +34,10 @@ usage: cargo xtask <command>
                                         let N faults of each kind strike the real binary and check that
                                         nothing is lost: controller, supervisor, git, agent, disk-full,
                                         inodes, read-only, ref-damage, journal-damage
+  warm-kills [--kills N]                kill controllers N times for each kind of layer, while they seal
+                                        what the base built or run a gate over it
   mutants [name | --slice K/N]          plant each known bug and check that a test notices it
-  bench [id] [--smoke]                  compare with an anchor; --smoke: one round, debug binary
+  bench [id] [--rounds N | --smoke]     compare with an anchor; --smoke: one round, debug binary
   agents                                install the real agents the tests run, from npm
   deny                                  licences, banned crates and sources of the dependencies
   dist                                  build the static release binary
@@ -77,14 +79,18 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             arguments.finish()?;
             campaign::torture(&faults)
         }
+        "warm-kills" => {
+            let kills = campaign::warm_kills(&mut arguments)?;
+            arguments.finish()?;
+            campaign::kill_warm(kills)
+        }
         "mutants" => {
             let choice = mutant::Choice::from_arguments(&mut arguments)?;
             arguments.finish()?;
             mutant::run(&choice)
         }
         "bench" => {
-            let effort =
-                if arguments.flag("--smoke") { bench::Effort::Smoke } else { bench::Effort::Full };
+            let effort = bench::Effort::from_arguments(&mut arguments)?;
             let only = arguments.word();
             arguments.finish()?;
             bench::run(only.as_deref(), effort)
