@@ -6,8 +6,10 @@
 //! run is cold.
 
 mod decisive;
+mod setup;
 
 pub use decisive::{DecisiveFile, DecisiveRow};
+pub use setup::installs_only;
 
 use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};
@@ -126,38 +128,6 @@ const COPY_PART_MAX: u32 = 3;
 /// Whether a gate over a whole copy of a seed is worth the copying.
 pub fn copy_pays(copy: Duration, cold: Duration) -> bool {
     copy * COPY_PART_MAX <= cold
-}
-
-/// The commands that only install what manifests and lock files name.
-const INSTALLS: &[(&str, &[&str])] = &[
-    ("npm", &["ci", "install", "i"]),
-    ("pnpm", &["install", "i"]),
-    ("yarn", &["install", "--immutable", "--frozen-lockfile"]),
-    ("bun", &["install"]),
-    ("uv", &["sync"]),
-    ("poetry", &["install"]),
-    ("pdm", &["install", "sync"]),
-    ("bundle", &["install"]),
-    ("composer", &["install"]),
-    ("cargo", &["fetch"]),
-    ("go", &["mod"]),
-    ("pip", &["install"]),
-    ("pip3", &["install"]),
-];
-
-/// Whether a setup command installs packages and does nothing else, so that what it left in the
-/// seed is what it would leave again while manifests and lock files are the same.
-pub fn installs_only(line: &str) -> bool {
-    let parts = line.split("&&").map(str::split_whitespace);
-    let mut parts = parts.map(|words| words.collect::<Vec<_>>());
-    parts.all(|words| match words.as_slice() {
-        [program, verb, ..] => {
-            let is_plain =
-                words.iter().all(|word| !word.contains(['|', ';', '&', '`', '$', '(', '>', '<']));
-            is_plain && INSTALLS.iter().any(|(name, verbs)| name == program && verbs.contains(verb))
-        }
-        _ => false,
-    })
 }
 
 /// The reason why a change can't be proven over a seed, the gravest first; none if it can. `commands`
@@ -328,31 +298,6 @@ mod tests {
         let ms = Duration::from_millis;
         assert!(!seed_pays(ms(2_999)) && seed_pays(ms(3_000)));
         assert!(copy_pays(ms(1_000), ms(3_000)) && !copy_pays(ms(1_001), ms(3_000)));
-    }
-
-    #[test]
-    fn only_a_plain_installation_is_left_out() {
-        for line in [
-            "npm ci",
-            "npm ci && npm install --no-save x",
-            "uv sync --frozen",
-            "pip install -r requirements.txt",
-        ] {
-            assert!(installs_only(line), "{line}");
-        }
-        for line in [
-            "",
-            "npm",
-            "npm run build",
-            "npm ci; make gen",
-            "npm ci && make gen",
-            "pip install $X",
-            "sh setup.sh",
-            "npm ci > log",
-            "npm ci | tee x",
-        ] {
-            assert!(!installs_only(line), "{line}");
-        }
     }
 
     #[test]

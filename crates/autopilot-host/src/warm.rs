@@ -28,7 +28,7 @@
 //!
 //! Invariants: a seed exists as a whole or not at all; nobody writes to it after it is sealed; a layer
 //! belongs to one process, by a lock of its own; what no living process locks is removed at the next
-//! [`sweep`].
+//! [`sweep()`].
 
 mod audit;
 mod bound;
