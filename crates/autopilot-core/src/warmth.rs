@@ -198,6 +198,7 @@ mod tests {
             link_target: None,
             mode: FileMode::Regular,
             binary: false,
+            lines: 1,
         }
     }
 

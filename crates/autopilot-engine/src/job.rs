@@ -432,10 +432,21 @@ impl Job {
         Ok(path.to_owned())
     }
 
-    /// `claude_code_20260101T120000Z_task_12.0`: sorted by time, told apart by attempt.
+    /// `claude_code_20260101T120000Z_task_12.0`: sorted by time, told apart by attempt. What an
+    /// attempt runs a second time within a second has `claude_code_2`.
     fn log_name(&self, stream: &str) -> String {
         let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        let name = self.task.label();
-        format!("logs/{stream}_{at}_{name}_{}_{}.log", self.want.step.row().runs_as, self.want.id)
+        let end = format!(
+            "{at}_{}_{}_{}.log",
+            self.task.label(),
+            self.want.step.row().runs_as,
+            self.want.id
+        );
+        let views = self.context.place.views();
+        let mut names = (1..).map(|time| match time {
+            1 => format!("logs/{stream}_{end}"),
+            time => format!("logs/{stream}_{time}_{end}"),
+        });
+        names.find(|name| !views.join(name).exists()).unwrap_or_default()
     }
 }

@@ -135,16 +135,6 @@ impl Job {
         environment::of_gate(ours, is_secret, room.unwrap_or(&usual), |path| path.exists())
     }
 
-    /// The name of a log that is not there yet: a command may run twice within a second.
-    fn free_log_name(&self, stream: &str) -> String {
-        let views = self.context.place.views();
-        let mut names = (1..).map(|time| match time {
-            1 => self.log_name(stream),
-            time => self.log_name(&format!("{stream}_{time}")),
-        });
-        names.find(|name| !views.join(name).exists()).unwrap_or_default()
-    }
-
     pub(super) async fn command(
         &self,
         name: &'static str,
@@ -167,7 +157,7 @@ impl Job {
                 variables
             }
         };
-        let log = self.free_log_name(&format!("validation_{name}"));
+        let log = self.log_name(&format!("validation_{name}"));
         let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],

@@ -39,9 +39,12 @@ impl LogName {
 
     /// Returns whether the log belongs to a stream.
     pub fn is_of(&self, stream: LogStream) -> bool {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let numbered = self.stream.rsplit_once('_').filter(|(_, number)| is_number(number));
+        let own = numbered.map_or(self.stream.as_str(), |(own, _)| own);
         match stream {
-            LogStream::Builder => matches!(self.stream.as_str(), "builder" | "claude_code"),
-            LogStream::Reviewer => self.stream == "reviewer",
+            LogStream::Builder => matches!(own, "builder" | "claude_code"),
+            LogStream::Reviewer => own == "reviewer",
             LogStream::Validation => self.stream.starts_with("validation"),
             LogStream::Controller => false,
         }
@@ -95,6 +98,9 @@ mod tests {
         let name = LogName::parse("reviewer_20260101T120000Z_t_uat_generate_3.1.err.log").unwrap();
         assert_eq!((name.step, name.task.as_str()), (Step::UatGenerate, "t"));
         assert!(name.is_errors && name.is_of(LogStream::Reviewer));
+
+        let name = LogName::parse("claude_code_2_20260101T120000Z_t_build_3.1.log").unwrap();
+        assert!(name.is_of(LogStream::Builder) && !name.is_of(LogStream::Reviewer));
     }
 
     #[test]
