@@ -14,6 +14,7 @@ pub use setup::installs_only;
 use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};
 use crate::rows::rows;
+use crate::state::Task;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -108,10 +109,16 @@ pub enum RedLook {
 const LAYER_WORDS: [&str; 3] = ["EXDEV", "Invalid cross-device link", "os error 18"];
 
 /// Whether a failure over a seed counts as it is. One that smells of the layer does not, and neither
-/// does one that would end the task.
-pub fn red_look(output: &str, is_last_round: bool) -> RedLook {
+/// does one that could end the task.
+pub fn red_look(output: &str, could_end: bool) -> RedLook {
     let smells = LAYER_WORDS.iter().any(|words| output.contains(words));
-    if smells || is_last_round { RedLook::Again } else { RedLook::Believe }
+    if smells || could_end { RedLook::Again } else { RedLook::Believe }
+}
+
+/// Whether a failure now could end the task: in the last round, or when rounds before have failed,
+/// since rails end a task whose failures repeat themselves.
+pub fn could_end(task: &Task, rounds_max: u32) -> bool {
+    task.round >= rounds_max || !task.marks.is_empty()
 }
 
 /// The shortest gate from nothing for which a seed is kept: below, keeping it costs more.
@@ -189,6 +196,7 @@ fn fits(path: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::RoundMark;
 
     fn file(path: &str) -> ChangedFile {
         ChangedFile {
@@ -198,7 +206,6 @@ mod tests {
             link_target: None,
             mode: FileMode::Regular,
             binary: false,
-            lines: 1,
         }
     }
 
@@ -292,6 +299,14 @@ mod tests {
         assert!(needs_cold_proof(WarmGates::Auto, LastWord::Cold));
         assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm));
         assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold));
+    }
+
+    #[test]
+    fn only_a_first_failure_with_rounds_left_can_not_end_a_task() {
+        let fresh = Task { round: 1, ..Task::default() };
+        assert!(!could_end(&fresh, 5) && could_end(&fresh, 1));
+        let failed = Task { marks: vec![RoundMark::default()], ..fresh };
+        assert!(could_end(&failed, 5));
     }
 
     #[test]

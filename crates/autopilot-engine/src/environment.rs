@@ -2,7 +2,7 @@
 
 mod gate;
 
-pub use gate::{GateRoom, kept_from_gates, of_gate, user_home};
+pub use gate::{GateRoom, is_of_session, kept_from_gates, of_gate, user_home};
 
 use autopilot_agents::{Agent, LaunchPlan};
 use autopilot_core::config::{API_KEY_ENV, AgentConfig, Config, McpServer};

@@ -44,6 +44,31 @@ const LEFT_OUT: &[&str] = &[
     "PWD",
 ];
 
+/// Variables that differ from one terminal to the next and say nothing about a command.
+const OF_SESSION: &[&str] = &[
+    "COLUMNS",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LINES",
+    "SHLVL",
+    "SSH_AUTH_SOCK",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "STY",
+    "TERM_SESSION_ID",
+    "TMUX",
+    "TMUX_PANE",
+    "WINDOWID",
+    "XDG_SESSION_ID",
+    "_",
+];
+
+/// Whether a variable belongs to the terminal in which Autopilot was started.
+pub fn is_of_session(name: &str) -> bool {
+    OF_SESSION.contains(&name)
+}
+
 /// Files and directories of the user's home that no test needs unless it is given them: the homes
 /// of agents, with their logins and conversations, and the keys to other machines.
 const KEPT_FROM_GATES: &[&str] = &[

@@ -3,7 +3,7 @@
 
 use super::user_command;
 use super::warm_gate::GateRun;
-use super::{Done, Job, JobError};
+use super::{Cancel, Done, Job, JobError};
 use autopilot_core::event::Outcome;
 use autopilot_core::last_word;
 use autopilot_core::pipeline::Switch;
@@ -18,7 +18,17 @@ impl Job {
     /// The review, and beside it the proof from nothing where this tree will be the result.
     pub(super) async fn review(&self) -> Result<Done, JobError> {
         let Some(ahead) = self.prover_ahead()? else { return self.judge().await };
-        let mut proof = pin!(ahead.prove_ahead());
+        let stopped = async {
+            self.cancel.asked().await;
+            ahead.cancel.now();
+            std::future::pending().await
+        };
+        let mut proof = pin!(async {
+            tokio::select! {
+                gate = ahead.prove_ahead() => gate,
+                never = stopped => never,
+            }
+        });
         let mut proven = None;
         let judged = {
             let mut judging = pin!(self.judge());
@@ -29,21 +39,24 @@ impl Job {
                 }
             }
         };
-        let (outcome, mut facts) = judged?;
-        // What is not approved is not the result; its proof ends here.
-        if outcome != Outcome::Passed {
-            return Ok((outcome, facts));
+        // What is not approved is not the result; its proof ends here, with all it has begun.
+        if !judged.as_ref().is_ok_and(|(outcome, _)| *outcome == Outcome::Passed) {
+            ahead.cancel.now();
         }
         let gate = match proven {
             Some(gate) => gate,
             None => proof.await,
         };
+        let (outcome, mut facts) = judged?;
+        if ahead.cancel.is_asked() {
+            return Ok((outcome, facts));
+        }
         // A proof that was not made now is made when its turn comes.
         if let Ok(gate) = gate {
-            let is_red = gate.mark.as_ref().is_some_and(|mark| !mark.is_green);
+            let failures = self.new_failures(&gate.checks, &gate.evidence())?;
             let red = "fails from nothing, although it passed over what the base had built";
             facts.notes.extend(gate.notes);
-            facts.notes.extend((is_red && !self.cancel.is_asked()).then(|| red.to_owned()));
+            facts.notes.extend((!failures.reasons.is_empty()).then(|| red.to_owned()));
             facts.gate = gate.mark.map(Box::new);
         }
         Ok((outcome, facts))
@@ -51,7 +64,10 @@ impl Job {
 
     /// A job that proves this tree from nothing, under the time limit of such a proof.
     fn prover_ahead(&self) -> Result<Option<Job>, JobError> {
-        if !self.run.switches.contains(&Switch::ColdProof) || self.context.player.is_some() {
+        // The reviewer's programs and the proof's would share their ports.
+        let has_ports = self.context.config.worktrees.ports > 0;
+        let is_due = self.run.switches.contains(&Switch::ColdProof) && !has_ports;
+        if !is_due || self.context.player.is_some() {
             return Ok(None);
         }
         let state = self.state()?;
@@ -59,8 +75,8 @@ impl Job {
             return Ok(None);
         }
         let want = Want { step: Step::Prove, ..self.want };
-        let (context, cancel) = (Arc::clone(&self.context), self.cancel.clone());
-        Ok(Some(Job::new(&state, want, context, cancel, mpsc::channel(1).1)))
+        let context = Arc::clone(&self.context);
+        Ok(Some(Job::new(&state, want, context, Cancel::default(), mpsc::channel(1).1)))
     }
 
     async fn prove_ahead(&self) -> Result<GateRun, JobError> {

@@ -9,7 +9,7 @@ use super::own_work::blocking;
 use super::user_command::{self, CommandCheck};
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
-use crate::toolchain;
+use crate::{environment, toolchain};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::warmth;
 use autopilot_host::git::Oid;
@@ -74,19 +74,22 @@ impl Job {
         blocking(|| {
             dir::remove(caches.as_std_path()).map_err(JobError::directory("replace", &caches))
         })?;
+        let before = self.gate_key(base, &commands, false)?;
         let mut run = GateRun::default();
         for (name, line) in commands.clone() {
             if self.cancel.is_asked() {
                 break;
             }
-            let began = Instant::now();
+            let (key, began) = (self.seed_key(&line)?, Instant::now());
             let site = self.cold_site(base, self.began).await?;
             let mut check = self.command_at(name, &line, &site, self.began).await?;
             check.changed = name == user_command::FORMAT && !site.changed()?.is_empty();
             let cold = began.elapsed();
             if let GateSite::Room(room) = site {
-                let kept = match check.passed() && pays(cold) {
-                    true => self.seal(*room, &check, cold),
+                // What changed meanwhile, such as a tool, belongs to no seed.
+                let is_same = self.seed_key(&line)? == key;
+                let kept = match check.passed() && pays(cold) && is_same {
+                    true => self.seal(*room, &check, key, cold),
                     false => self.keep_caches(*room),
                 };
                 if let Err(error) = kept {
@@ -95,20 +98,30 @@ impl Job {
             }
             run.checks.push(check);
         }
-        let run = self.marked(run, base, &commands)?;
+        let run = self.marked(run, base, &commands, &before)?;
         self.keep_base(&run);
         Ok(run)
     }
 
     /// Makes the seed of a command. Without one its gates start from nothing.
-    fn seal(&self, room: ColdRoom, check: &CommandCheck, cold: Duration) -> Result<(), JobError> {
-        let (key, home) = (self.seed_key(&check.line)?, self.home_files());
+    fn seal(
+        &self,
+        room: ColdRoom,
+        check: &CommandCheck,
+        key: String,
+        cold: Duration,
+    ) -> Result<(), JobError> {
+        let home = self.home_files();
+        let utf8 =
+            |path| Utf8PathBuf::from_path_buf(path).map_err(|path| JobError::NotUtf8 { path });
+        // Without a seed, gates from nothing still need the packages.
+        let loaded = utf8(room.paths().cache)?;
+        blocking(|| gate_site::copy_over(&loaded, &self.seed_caches()))?;
         let request = SealRequest { key: &key, cold, home: &home };
         let seed = blocking(|| room.seal(&request))?;
         // What tests left among the caches is gone from the seed, and must not come back from here.
-        let from = Utf8PathBuf::from_path_buf(RoomPaths::below(&seed.root()).cache);
-        let from = from.map_err(|path| JobError::NotUtf8 { path })?;
-        blocking(|| gate_site::copy_over(&from, &self.seed_caches()))?;
+        let kept = utf8(RoomPaths::below(&seed.root()).cache)?;
+        blocking(|| gate_site::copy_over(&kept, &self.seed_caches()))?;
         self.known_seeds().insert(check.line.clone(), (key, seed));
         let state = self.context.place.state.as_std_path();
         blocking(|| warm::bound(state, &BOUNDS).map(|_removed| ()))?;
@@ -145,7 +158,8 @@ impl Job {
         commands.extend(config.worktrees.setup.clone());
         let tools = toolchain::fingerprint(&commands, &self.context.variables);
         let place = self.warm_store()?.and_then(|store| gate_site::inside(store.place()));
-        let variables = self.gate_variables(place.as_ref());
+        let mut variables = self.gate_variables(place.as_ref());
+        variables.retain(|name, _| !environment::is_of_session(name));
         let sandbox = &config.sandbox;
         let text = serde_json::to_string(&(
             (env!("CARGO_PKG_VERSION"), tree.to_string(), commands, tools),

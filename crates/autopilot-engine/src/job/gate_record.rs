@@ -91,17 +91,23 @@ impl Job {
         Ok(None)
     }
 
-    /// Marks a gate that was run, and tells what was flaky in it.
+    /// Marks a gate that was run, and tells what was flaky in it. `before` is its key from nothing
+    /// when it began.
     pub(super) fn marked(
         &self,
         mut run: GateRun,
         commit: &Oid,
         commands: &[(&'static str, String)],
+        before: &str,
     ) -> Result<GateRun, JobError> {
+        run.notes.extend(run.checks.iter().filter_map(|check| flaky_note(&check.seen())));
+        // What changed while the commands ran, such as a tool, belongs to no result.
+        if self.gate_key(commit, commands, false)? != before {
+            return Ok(run);
+        }
         let key = self.gate_key(commit, commands, run.is_warm)?;
         let is_green =
             run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
-        run.notes.extend(run.checks.iter().filter_map(|check| flaky_note(&check.seen())));
         if let Some(failed) = self.run.gates.failed(&key).filter(|_| is_green) {
             run.notes.push(flaky_gate_note(failed.mark.log.as_deref()));
         }

@@ -151,6 +151,7 @@ impl Job {
         if let Some(run) = self.known_gate(commit, &commands, may_be_warm)? {
             return Ok(run);
         }
+        let before = self.gate_key(commit, &commands, false)?;
         let mut run = GateRun::default();
         if let GateGround::NothingFor(why) = &ground {
             run.notes.push(format!("proven from nothing: {why}"));
@@ -162,7 +163,8 @@ impl Job {
             let command = (*name, line.as_str());
             let (check, mut notes) = self.one_check(command, commit, since, may_be_warm).await?;
             let again = async || {
-                let (check, more) = self.one_check(command, commit, since, may_be_warm).await?;
+                let now = Instant::now();
+                let (check, more) = self.one_check(command, commit, now, may_be_warm).await?;
                 notes.extend(more);
                 Ok(check)
             };
@@ -185,12 +187,14 @@ impl Job {
             run.checks.push(check);
             run.notes.extend(notes);
         }
-        self.marked(run, commit, &commands)
+        self.marked(run, commit, &commands, &before)
     }
 
-    /// Whether the commands of a gate run at once: each needs a room of its own.
+    /// Whether the commands of a gate run at once: each needs a room of its own, and ports of its own.
     fn runs_side_by_side(&self) -> Result<bool, JobError> {
-        Ok(self.context.config.commands.parallel && self.warm_store()?.is_some())
+        let config = &self.context.config;
+        let is_asked = config.commands.parallel && config.worktrees.ports == 0;
+        Ok(is_asked && self.warm_store()?.is_some())
     }
 
     /// Runs a command from where it may start, and tells what a person should know of it.
@@ -221,7 +225,7 @@ impl Job {
             Ok((seed, kind)) => {
                 match self.warm_check((name, line), commit, (&seed, kind), since).await? {
                     Ok(check) => {
-                        let check = self.look_again(check, commit, since, notes).await?;
+                        let check = self.look_again(check, commit, notes).await?;
                         return Ok(check);
                     }
                     Err(why) => why,
@@ -233,7 +237,8 @@ impl Job {
         if why != NO_SEED {
             notes.push(format!("{name} proven from nothing: {why}"));
         }
-        self.cold_check((name, line), commit, since).await
+        // What the seed has cost is not the command's time.
+        self.cold_check((name, line), commit, Instant::now()).await
     }
 
     async fn cold_check(
@@ -269,7 +274,12 @@ impl Job {
         let setup = self.context.config.worktrees.setup.as_deref();
         let is_whole = seed.seal().setup_lost.is_empty();
         if setup.is_some_and(|line| !is_whole || !warmth::installs_only(line)) {
-            self.set_up(&site, since).await?;
+            match self.set_up(&site, since).await {
+                Err(JobError::SetupCommand { failure, .. }) => {
+                    return Ok(Err(format!("{failure} over what the base built")));
+                }
+                done => done?,
+            }
             if let GateSite::Layer(layer) = &mut site
                 && let Err(error) = blocking(|| Ok::<_, JobError>(layer.before_command()))?
             {
@@ -294,15 +304,16 @@ impl Job {
         &self,
         check: CommandCheck,
         commit: &Oid,
-        since: Instant,
         notes: &mut Vec<String>,
     ) -> Result<CommandCheck, JobError> {
-        let is_last = self.task.round >= self.run.limits.rounds_max;
-        let look = warmth::red_look(&check.ran.text, is_last);
+        // In the train, the task that fails need not be the one whose job this is.
+        let could_end = self.want.step == Step::Merge
+            || warmth::could_end(&self.task, self.run.limits.rounds_max);
+        let look = warmth::red_look(&check.ran.text, could_end);
         if check.passed() || look == RedLook::Believe || self.cancel.is_asked() {
             return Ok(check);
         }
-        let cold = self.cold_check((check.name, &check.line), commit, since).await?;
+        let cold = self.cold_check((check.name, &check.line), commit, Instant::now()).await?;
         if cold.passed() {
             notes.push(format!(
                 "{} over what the base built, and passed from nothing",
