@@ -57,7 +57,7 @@ impl FirstTry {
 pub fn flaky_note(seen: &SeenCommand) -> Option<String> {
     let SeenCommand { name, log, .. } = seen;
     let first = seen.first_try.as_ref()?;
-    let logs = format!("logs: {}, {log}", first.log);
+    let logs = format!("logs: .autopilot/{}, .autopilot/{log}", first.log);
     let failed = listed(&first.failing);
     if !seen.failed() {
         return Some(format!(
@@ -76,7 +76,7 @@ pub fn flaky_note(seen: &SeenCommand) -> Option<String> {
 /// The sentence for a person about a gate that passes where it failed before, on the same tree and
 /// with the same commands.
 pub fn flaky_gate_note(log: Option<&str>) -> String {
-    let log = log.map(|log| format!("; log of the failure: {log}")).unwrap_or_default();
+    let log = log.map(|log| format!("; log of the failure: .autopilot/{log}")).unwrap_or_default();
     format!("the commands are flaky: they failed before on the same tree{log}")
 }
 
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             passed,
             "`tests` is flaky: it failed (a, b) and then passed on the same tree; logs: \
-             logs/1.log, logs/2.log"
+             .autopilot/logs/1.log, .autopilot/logs/2.log"
         );
         let other = with(red(&["c"])).unwrap();
         assert!(other.contains("it failed (a, b), then otherwise (c) on the same tree"), "{other}");

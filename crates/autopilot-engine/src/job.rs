@@ -3,7 +3,6 @@
 //! A job has no policy. It reports what it saw, and the core decides what that means.
 
 mod agent;
-mod ahead;
 mod artifact;
 mod asking;
 mod base_record;

@@ -212,10 +212,17 @@ fn gates(s: &mut ConfigSection<'_>) -> Gates {
     };
     match (gates.flaky, gates.known_flaky.is_empty()) {
         (FlakyGates::Known, true) => {
-            s.warn("flaky", "`known` names no test; list them in `gates.known_flaky`".to_owned());
+            s.warn(
+                "flaky",
+                "`gates.flaky` is `known`, but no test is listed; list them in `gates.known_flaky`"
+                    .to_owned(),
+            );
         }
         (FlakyGates::Fail | FlakyGates::RetryOnce, false) => {
-            s.warn("known_flaky", "is read only where `gates.flaky` is `known`".to_owned());
+            s.warn(
+                "known_flaky",
+                "`gates.known_flaky` is read only where `gates.flaky` is `known`".to_owned(),
+            );
         }
         (FlakyGates::Known, false) | (FlakyGates::Fail | FlakyGates::RetryOnce, true) => {}
     }

@@ -12,8 +12,7 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{GitChange, LineFact};
 
 impl Job {
-    /// Asks the reviewer and weighs its answer.
-    pub(super) async fn judge(&self) -> Result<Done, JobError> {
+    pub(super) async fn review(&self) -> Result<Done, JobError> {
         let spec = self.spec()?;
         let change = self.change()?;
         let evidence = self.evidence(Step::Validate)?;
