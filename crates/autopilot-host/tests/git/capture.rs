@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -298,6 +299,27 @@ fn line_ends_are_normalised_as_the_attributes_ask() {
     put(slot.dir(), "b.txt", "x\r\ny\r\n");
     let tree = open.capture(&slot).tree;
     assert_eq!(in_hub(&open.hub, &["cat-file", "-s", &format!("{tree}:b.txt")]), "4");
+}
+
+/// More than what is kept in memory of what git prints.
+#[test]
+fn a_change_to_a_very_large_file_is_captured() {
+    let world = World::new();
+    let size = 257 << 20;
+    let file = fs::File::create(world.user.join("large")).unwrap();
+    file.set_len(size).unwrap();
+    world.commit("a large file");
+    let open = world.open();
+    let slot = open.slot(1);
+    fs::OpenOptions::new()
+        .append(true)
+        .open(slot.dir().join("large"))
+        .unwrap()
+        .write_all(b"x")
+        .unwrap();
+    let tree = open.capture(&slot).tree;
+    let found = in_hub(&open.hub, &["cat-file", "-s", &format!("{tree}:large")]);
+    assert_eq!(found, (size + 1).to_string());
 }
 
 #[test]
