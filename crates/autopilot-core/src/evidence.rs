@@ -55,6 +55,12 @@ pub struct SeenCommand {
 }
 
 impl RoundEvidence {
+    /// Whether this many commands ran and all of them passed. The evidence of a lost text shows
+    /// nothing.
+    pub fn proves(&self, commands: usize) -> bool {
+        self.checks.len() == commands && !self.checks.iter().any(SeenCommand::failed)
+    }
+
     /// The checks that failed, except those that fail the same way on the untouched base.
     pub fn new_failures<'a>(
         &'a self,

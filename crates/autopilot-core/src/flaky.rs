@@ -1,7 +1,7 @@
 //! Commands that fail and then pass on the same tree. Their success says less than another's, so a
 //! person reads it with both logs.
 
-use crate::evidence::SeenCommand;
+use crate::evidence::{RoundEvidence, SeenCommand};
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -21,13 +21,21 @@ FlakyGates -> &'static str {
 }}
 
 impl FlakyGates {
-    /// Whether a command is run once more on the same tree. `known` are the names of flaky tests.
+    /// Whether a command is run once more on the same tree. `known` are the names of flaky tests,
+    /// `base` is what the untouched base has shown.
     ///
-    /// A command that did not end by itself, could not be run, or rewrote files would do so again.
-    pub fn gives_second_try(self, seen: &SeenCommand, known: &[String]) -> bool {
+    /// A command that did not end by itself, could not be run, or rewrote files would do so again,
+    /// and a failure that the base has too is excused.
+    pub fn gives_second_try(
+        self,
+        seen: &SeenCommand,
+        known: &[String],
+        base: &RoundEvidence,
+    ) -> bool {
         let may_differ = seen.failed() && seen.ended && seen.not_run().is_none() && !seen.changed;
         let is_known = |test: &String| known.contains(test);
         may_differ
+            && !seen.is_known(base)
             && match self {
                 FlakyGates::Fail => false,
                 FlakyGates::RetryOnce => true,
@@ -110,7 +118,9 @@ mod tests {
     #[test]
     fn only_a_failure_that_may_be_another_next_time_is_tried_again() {
         let known = ["a".to_owned(), "b".to_owned()];
-        let again = |policy: FlakyGates, seen: &SeenCommand| policy.gives_second_try(seen, &known);
+        let base = RoundEvidence::default();
+        let again =
+            |policy: FlakyGates, seen: &SeenCommand| policy.gives_second_try(seen, &known, &base);
         for (seen, once, listed) in [
             (red(&["a"]), true, true),
             (red(&["a", "b"]), true, true),
@@ -125,6 +135,9 @@ mod tests {
             assert_eq!(again(FlakyGates::RetryOnce, &seen), once, "{seen:?}");
             assert_eq!(again(FlakyGates::Known, &seen), listed, "{seen:?}");
         }
+        let red_base = RoundEvidence { checks: vec![red(&["a"])], ..base.clone() };
+        let excused = FlakyGates::RetryOnce.gives_second_try(&red(&["a"]), &known, &red_base);
+        assert!(!excused, "the base has the same failure");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};
 use crate::rows::rows;
 use crate::state::Task;
+use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -91,7 +92,7 @@ impl std::fmt::Display for ColdCause {
             ColdCause::Removed { path } => write!(f, "`{path}` was deleted or renamed"),
             ColdCause::Kind { path } => write!(f, "`{path}` is of another kind now"),
             ColdCause::Decisive { path, what } => write!(f, "`{path}` is {}", what.row().words),
-            ColdCause::Command { path } => write!(f, "a command runs `{path}`"),
+            ColdCause::Command { path } => write!(f, "a command names `{path}`"),
         }
     }
 }
@@ -115,10 +116,11 @@ pub fn red_look(output: &str, could_end: bool) -> RedLook {
     if smells || could_end { RedLook::Again } else { RedLook::Believe }
 }
 
-/// Whether a failure now could end the task: in the last round, or when rounds before have failed,
-/// since rails end a task whose failures repeat themselves.
-pub fn could_end(task: &Task, rounds_max: u32) -> bool {
-    task.round >= rounds_max || !task.marks.is_empty()
+/// Whether a failure of a step now could end a task: in the last round, or when rounds before have
+/// failed, since rails end a task whose failures repeat themselves. In the merge queue, the task that
+/// fails need not be the one whose step this is.
+pub fn could_end(step: Step, task: &Task, rounds_max: u32) -> bool {
+    step == Step::Merge || task.round >= rounds_max || !task.marks.is_empty()
 }
 
 /// The shortest gate from nothing for which a seed is kept: below, keeping it costs more.
@@ -273,7 +275,7 @@ mod tests {
                 "`a` is of another kind now"
             );
         }
-        assert_eq!(reason(file("tests/run.sh")).unwrap(), "a command runs `tests/run.sh`");
+        assert_eq!(reason(file("tests/run.sh")).unwrap(), "a command names `tests/run.sh`");
     }
 
     #[test]
@@ -304,9 +306,11 @@ mod tests {
     #[test]
     fn only_a_first_failure_with_rounds_left_can_not_end_a_task() {
         let fresh = Task { round: 1, ..Task::default() };
-        assert!(!could_end(&fresh, 5) && could_end(&fresh, 1));
+        let ends = |task: &Task, rounds_max| could_end(Step::Validate, task, rounds_max);
+        assert!(!ends(&fresh, 5) && ends(&fresh, 1));
+        assert!(could_end(Step::Merge, &fresh, 5));
         let failed = Task { marks: vec![RoundMark::default()], ..fresh };
-        assert!(could_end(&failed, 5));
+        assert!(ends(&failed, 5));
     }
 
     #[test]

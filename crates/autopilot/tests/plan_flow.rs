@@ -10,6 +10,7 @@ use autopilot_testkit::stage::{APPROVES, Stage, Started, text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 
@@ -496,7 +497,9 @@ fn every_worktree_is_set_up_before_an_agent_or_a_command_works_in_it() {
     }
     // Gates are not told that they are one: their lines name nobody.
     assert!(
-        set_up.lines().any(|seen| seen.starts_with("in ") && seen.ends_with("/work/tree")),
+        set_up
+            .lines()
+            .any(|seen| seen.starts_with("in ") && Path::new(seen).ends_with("work/tree")),
         "{set_up}"
     );
     let files = stage.git(&["ls-tree", "-r", "--name-only", &branch(&stage)]);

@@ -28,11 +28,10 @@ impl Job {
         }
         let key = self.gate_key(base, commands, false)?;
         let Some(proof) = base_proof::find(&self.context.place, &key) else { return Ok(None) };
-        let seen = &proof.evidence.checks;
-        if seen.len() != commands.len() || seen.iter().any(SeenCommand::failed) {
+        if !proof.evidence.proves(commands.len()) {
             return Ok(None);
         }
-        let Some(seed) = self.last_seed(seen)? else { return Ok(None) };
+        let Some(seed) = self.last_seed(&proof.evidence.checks)? else { return Ok(None) };
         // Gates from nothing need the packages that the base has loaded.
         let from = Utf8PathBuf::from_path_buf(RoomPaths::below(&seed.root()).cache);
         let from = from.map_err(|path| JobError::NotUtf8 { path })?;

@@ -70,10 +70,7 @@ impl Job {
             let key = self.gate_key(commit, commands, is_warm)?;
             let Some(known) = self.run.gates.proven(&key) else { continue };
             let evidence = self.evidence_at(known.mark.evidence.as_deref())?;
-            // The evidence of a lost text shows nothing.
-            if evidence.checks.len() != commands.len()
-                || evidence.checks.iter().any(|it| it.failed())
-            {
+            if !evidence.proves(commands.len()) {
                 continue;
             }
             let note = format!(
@@ -131,8 +128,8 @@ impl Job {
         again: impl AsyncFnOnce() -> Result<CommandCheck, JobError>,
     ) -> Result<CommandCheck, JobError> {
         let (gates, seen) = (&self.context.config.gates, check.seen());
-        let is_due = gates.flaky.gives_second_try(&seen, &gates.known_flaky)
-            && !seen.is_known(&self.known_failures()?);
+        let base = self.known_failures()?;
+        let is_due = gates.flaky.gives_second_try(&seen, &gates.known_flaky, &base);
         if !is_due || self.cancel.is_asked() {
             return Ok(check);
         }

@@ -306,9 +306,8 @@ impl Job {
         commit: &Oid,
         notes: &mut Vec<String>,
     ) -> Result<CommandCheck, JobError> {
-        // In the train, the task that fails need not be the one whose job this is.
-        let could_end = self.want.step == Step::Merge
-            || warmth::could_end(&self.task, self.run.limits.rounds_max);
+        let rounds_max = self.run.limits.rounds_max;
+        let could_end = warmth::could_end(self.want.step, &self.task, rounds_max);
         let look = warmth::red_look(&check.ran.text, could_end);
         if check.passed() || look == RedLook::Believe || self.cancel.is_asked() {
             return Ok(check);

@@ -92,7 +92,7 @@ pub fn probe(
         return Ok(WarmProbe { overlay, reflink, copy });
     }
     let (dir, lock) = claim(state)?;
-    let tried = Trial::at(&dir).prepare().map(|trial| {
+    let tried = ProbeTrial::at(&dir).prepare().map(|trial| {
         let overlay = match exec::probe_layer(path, supervisor, &dir) {
             NamespaceProbe::Given => trial.verdict(),
             NamespaceProbe::Refused { why } => KindProbe::Refused { why },
@@ -113,7 +113,7 @@ pub fn probe(
 
 /// Returns the jail and the script of a trial that the controller has prepared in a directory.
 pub(crate) fn layer_trial(dir: &Path) -> (JailPlan, String) {
-    let Trial { lower, upper, work, place } = Trial::at(dir);
+    let ProbeTrial { lower, upper, work, place } = ProbeTrial::at(dir);
     let quoted = place.display().to_string().replace('\'', "'\\''");
     let script = format!(
         "cd '{quoted}' && test \"$(cat kept)\" = old && test ! -e hidden && rm gone && \
@@ -124,21 +124,21 @@ pub(crate) fn layer_trial(dir: &Path) -> (JailPlan, String) {
 }
 
 /// The directories of a trial.
-struct Trial {
+struct ProbeTrial {
     lower: PathBuf,
     upper: PathBuf,
     work: PathBuf,
     place: PathBuf,
 }
 
-impl Trial {
-    fn at(dir: &Path) -> Trial {
+impl ProbeTrial {
+    fn at(dir: &Path) -> ProbeTrial {
         let [lower, upper, work, place] =
             ["lower", "upper", "work", "place"].map(|name| dir.join(name));
-        Trial { lower, upper, work, place }
+        ProbeTrial { lower, upper, work, place }
     }
 
-    fn prepare(self) -> Result<Trial, WarmError> {
+    fn prepare(self) -> Result<ProbeTrial, WarmError> {
         for path in [&self.lower.join("dir"), &self.upper, &self.work, &self.place] {
             dir::create_private(path).at("create", path)?;
         }
