@@ -15,6 +15,8 @@ pub enum LastProof {
     Due,
     /// What is merged was proven over the base's build alone.
     WarmOnly,
+    /// What is merged passed over the base's build, and failed from nothing.
+    Refuted,
 }
 
 impl LastProof {
@@ -30,7 +32,11 @@ impl LastProof {
             return Some(LastProof::Cold);
         }
         let is_due = state.end().is_none() && run.switches.contains(&Switch::ColdProof);
-        Some(if is_due { LastProof::Due } else { LastProof::WarmOnly })
+        Some(match (is_due, run.seeds.is_refuted) {
+            (true, _) => LastProof::Due,
+            (false, true) => LastProof::Refuted,
+            (false, false) => LastProof::WarmOnly,
+        })
     }
 
     /// The word for programs.
@@ -39,6 +45,7 @@ impl LastProof {
             LastProof::Cold => "cold",
             LastProof::Due => "due",
             LastProof::WarmOnly => "warm",
+            LastProof::Refuted => "failed",
         }
     }
 
@@ -57,6 +64,29 @@ impl LastProof {
                 "warm only: what is merged passed over what the base built, and was not proven from \
                  nothing"
             }
+            LastProof::Refuted => {
+                "what is merged passed over what the base built (warm), and then failed from nothing \
+                 (cold)"
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_from_nothing_is_not_called_untried() {
+        let mut state = State::default();
+        assert_eq!(LastProof::of(&state), None, "nothing was warm");
+        state.run.seeds.is_used = true;
+        assert_eq!(LastProof::of(&state), None, "nothing is merged");
+        state.run.tip = Some("tip".to_owned());
+        assert_eq!(LastProof::of(&state), Some(LastProof::WarmOnly));
+        state.run.seeds.is_refuted = true;
+        assert_eq!(LastProof::of(&state), Some(LastProof::Refuted));
+        state.run.switches.insert(Switch::ColdProof);
+        assert_eq!(LastProof::of(&state), Some(LastProof::Due), "the run goes on to prove it");
     }
 }

@@ -67,11 +67,11 @@ fn a_result_that_stays_red_from_nothing_is_never_done_nor_pushed() {
     stage.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
     let ended = stage.run(&["run", "tasks/say-done.md", "--push"]);
     assert!([10, 11].contains(&ended.code), "{}", ended.said());
-    let proof = "proof: warm only: what is merged passed over what the base built, and was not proven \
-                 from nothing";
+    let proof = "what is merged passed over what the base built (warm), and then failed from nothing \
+                 (cold)";
     ended.says(&[proof, "fails from nothing since task say-done was merged"]);
-    assert_eq!(stage.status()["last_word"], "warm");
-    assert!(stage.read(".autopilot/STATUS.md").contains("warm only"));
+    assert_eq!(stage.status()["last_word"], "failed");
+    assert!(stage.read(".autopilot/STATUS.md").contains(proof));
     assert_eq!(stage.git_in(&remote, &["for-each-ref"]), "", "nothing was pushed");
 }
 
@@ -196,7 +196,7 @@ const COLD: &[(&str, &str)] = &[
     ("echo 'fn main() {}' > build.rs", "`build.rs` is a build script"),
     ("mkdir .cargo; echo > .cargo/config.toml", "the configuration of a test runner or compiler"),
     ("echo '* text' > .gitattributes", "`.gitattributes` is a setting of the repository"),
-    ("echo true >> test.sh", "a command runs `test.sh`"),
+    ("echo true >> test.sh", "a command names `test.sh`"),
 ];
 
 #[test]
