@@ -82,22 +82,17 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
             how @ (Adoption::New | Adoption::Known | Adoption::Moved) => (id, how),
         },
     };
-    // First of all, so that a crash leaves no state directory that nobody knows.
-    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
-        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
-    }
     let dir = root.join(&id);
     // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
     // the repository must not read them either. The directory above may be one of the person's own.
-    if let Err(error) = crate::dir::create_private(&dir) {
-        // An id without a state directory would look like one that was lost.
-        if adoption == Adoption::New {
-            let _next_time = fs::remove_file(&id_file);
-        }
-        return Err(error).on("create", &dir);
-    }
+    crate::dir::create_private(&dir).on("create", &dir)?;
     crate::dir::make_private(&dir).on("make private", &dir)?;
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
+    // Last of all: an id without a state directory is one whose state was lost, also for a command
+    // that looks while this one is at work or after it was killed.
+    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
+        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
+    }
     Ok((id, dir, adoption))
 }
 
