@@ -233,7 +233,8 @@ fn memory_read(scene: &Scene) -> Result<(), Errno> {
 }
 
 fn memory_write(scene: &Scene) -> Result<(), Errno> {
-    transfer(scene, libc::SYS_process_vm_writev, &mut [b'#'])
+    let mut byte = *b"#";
+    transfer(scene, libc::SYS_process_vm_writev, &mut byte)
 }
 
 fn memory_file(scene: &Scene) -> Result<(), Errno> {
