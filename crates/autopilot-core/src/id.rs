@@ -37,6 +37,14 @@ pub struct AttemptId {
     pub place: u32,
 }
 
+impl AttemptId {
+    /// The name of work that runs beside this attempt and is no attempt itself. No attempt has it,
+    /// because no record starts that many.
+    pub fn beside(self) -> AttemptId {
+        AttemptId { place: u32::MAX, ..self }
+    }
+}
+
 impl fmt::Display for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.seq, self.place)

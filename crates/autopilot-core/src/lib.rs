@@ -25,6 +25,7 @@ pub mod id;
 pub mod input;
 pub mod instruction;
 pub mod key_shape;
+pub mod last_word;
 pub mod limit;
 pub mod number;
 pub mod pilot;

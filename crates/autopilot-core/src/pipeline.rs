@@ -69,6 +69,9 @@ pub enum When {
     On(Switch),
     /// The switch is on. A run without it is not told of the stage: it proves nothing less.
     Silently(Switch),
+    /// The task's tree becomes the result of the run, and was not yet proven from nothing. A task to
+    /// which that does not apply is not told of the stage.
+    LastWord,
 }
 
 /// The reason for which the last proof is saved.

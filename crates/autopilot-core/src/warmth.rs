@@ -68,9 +68,10 @@ pub fn uses_rooms(warm: WarmGates, keep: KeepWorktrees) -> bool {
     }
 }
 
-/// Returns whether a run with these settings is proven once more from nothing before it is done.
-pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord) -> bool {
-    warm == WarmGates::Auto && last_word == LastWord::Cold
+/// Returns whether a run with these settings is proven once more from nothing before it is done. Where
+/// the output of builds is kept, nothing is proven from nothing, and nobody is told that it was.
+pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord, keep: KeepWorktrees) -> bool {
+    uses_rooms(warm, keep) && last_word == LastWord::Cold
 }
 
 /// The reason why a gate starts from nothing.
@@ -298,9 +299,11 @@ mod tests {
         assert!(uses_rooms(WarmGates::Auto, KeepWorktrees::Never));
         assert!(!uses_rooms(WarmGates::Auto, KeepWorktrees::Always));
         assert!(!uses_rooms(WarmGates::Off, KeepWorktrees::Auto));
-        assert!(needs_cold_proof(WarmGates::Auto, LastWord::Cold));
-        assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm));
-        assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold));
+        let keep = KeepWorktrees::Auto;
+        assert!(needs_cold_proof(WarmGates::Auto, LastWord::Cold, keep));
+        assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm, keep));
+        assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold, keep));
+        assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Cold, KeepWorktrees::Always));
     }
 
     #[test]

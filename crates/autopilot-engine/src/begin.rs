@@ -346,7 +346,10 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::ProveBase, request.prove_base),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
-        (Switch::ColdProof, needs_cold_proof(config.gates.warm, config.gates.last_word)),
+        (
+            Switch::ColdProof,
+            needs_cold_proof(config.gates.warm, config.gates.last_word, config.worktrees.keep),
+        ),
     ];
     asked.into_iter().filter(|(_, on)| *on).map(|(switch, _)| switch).collect()
 }

@@ -3,6 +3,7 @@
 //! A job has no policy. It reports what it saw, and the core decides what that means.
 
 mod agent;
+mod ahead;
 mod artifact;
 mod asking;
 mod base_record;
@@ -35,6 +36,7 @@ mod review;
 mod room;
 mod shortage;
 mod skill;
+mod slot_dir;
 mod start_gate;
 mod talk;
 mod train;
@@ -48,6 +50,7 @@ mod warm_gate;
 mod workshop;
 
 pub use agent::{agent_of, find_program};
+pub use ahead::PreparedProof;
 pub use artifact::{
     EVENTS, METADATA, Metadata, OUTPUT, PROMPT, STDERR, STDOUT, WORKTREE, WorktreeChange, execs_of,
     number_of,
@@ -114,6 +117,8 @@ pub struct Context {
     pub numbering: Mutex<()>,
     /// The money of the run that is promised to attempts at work.
     pub purse: Purse,
+    /// The proof that runs beside the steps of a task.
+    pub prepared: PreparedProof,
 }
 
 impl Context {
@@ -334,6 +339,7 @@ impl Job {
             Step::Review => self.review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
+            Step::Prove if self.task.parent.is_some() => self.prove_task().await,
             Step::Prove => self.prove_from_nothing().await,
             Step::Merge => self.merge().await,
             Step::Push => blocking(|| self.push()),

@@ -1,6 +1,7 @@
 //! Paths: the user's checkout, its `.autopilot` directory, and the state directory outside of it.
 
 use autopilot_host::register::ProcessRegister;
+use autopilot_host::warm::{PLACE, TREE};
 use camino::Utf8PathBuf;
 
 /// The directories of one repository.
@@ -55,13 +56,23 @@ impl StatePaths {
 
     /// A text with paths inside of worktrees and of the checkout relative to them.
     pub fn relative(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+        let mut text = self.without_place(text);
         if !self.state.as_str().is_empty() {
             for pool in ["slots", "proof"] {
-                text = without_worktrees(&text, &format!("{}/{pool}/", self.state));
+                let pool = format!("{}/{pool}/", self.state);
+                text = without_worktrees(&text, &pool, |_| true);
             }
         }
         text.replace(&format!("{}/", self.root), "")
+    }
+
+    /// A text with paths inside of a worktree relative to it where they begin at the path at which
+    /// programs in a jail see theirs. Outside of a jail there is nothing at that path.
+    pub fn without_place(&self, text: &str) -> String {
+        if self.state.as_str().is_empty() {
+            return text.to_owned();
+        }
+        without_worktrees(text, &format!("{}/{PLACE}/", self.state), |name| name == TREE)
     }
 
     /// The package caches that agents and commands share.
@@ -70,13 +81,18 @@ impl StatePaths {
     }
 }
 
-/// A text without the paths of the directories below `pool`.
-fn without_worktrees(text: &str, pool: &str) -> String {
+/// A text without the paths of the directories below `pool` that are worktrees by their names.
+fn without_worktrees(text: &str, pool: &str, is_worktree: impl Fn(&str) -> bool) -> String {
     let mut parts = text.split(pool);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let name = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
-        let (_, rest) = part.split_at(name);
+        let (name, rest) = part.split_at(name);
+        if !is_worktree(name) {
+            out.push_str(pool);
+            out.push_str(part);
+            continue;
+        }
         match rest.strip_prefix('/') {
             Some(inside) => out.push_str(inside),
             None => {
@@ -99,6 +115,8 @@ mod tests {
             ("changed /state/1f/slots/s0/src/tax.js", "changed src/tax.js"),
             ("cd /state/1f/slots/s12 && ls /state/1f/proof/p0/a", "cd . && ls a"),
             ("in /state/1f/slots/s0: 2", "in .: 2"),
+            ("/state/1f/work/tree/src/a.rs:3, in /state/1f/work/tree", "src/a.rs:3, in ."),
+            ("/state/1f/work/home/a", "/state/1f/work/home/a"),
             ("/home/me/shop/a /home/me/shopping/b", "a /home/me/shopping/b"),
             ("/state/2e/slots/s0/a", "/state/2e/slots/s0/a"),
         ] {

@@ -30,8 +30,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 mod people;
+mod proof;
 
 use people::Ears;
+use proof::RunningProof;
 
 /// How often the views are written, the flag files are checked and time passes; a person is
 /// promised one second.
@@ -94,6 +96,8 @@ pub struct Shell {
     feed: RunFeed,
     /// Jobs that wait until the record with this number is durable.
     vows: Vec<(u64, oneshot::Sender<()>)>,
+    /// The proof that runs, or ran, beside the steps of its task.
+    proof: Option<RunningProof>,
     ears: Ears,
     interrupts: u32,
     snapshot_at: u64,
@@ -171,6 +175,7 @@ impl Shell {
             files,
             feed: parts.feed,
             vows: Vec::new(),
+            proof: None,
             ears: Ears::default(),
             interrupts: 0,
             wait,
@@ -303,6 +308,7 @@ impl Shell {
             fail::point("end.durable");
         }
         self.obey(orders);
+        self.reconcile_proof();
         for (_, kept) in self.vows.extract_if(.., |(at, _)| *at <= seq) {
             let _job_is_gone = kept.send(());
         }

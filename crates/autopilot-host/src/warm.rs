@@ -3,10 +3,10 @@
 //!
 //! Everything that a gate reads or writes, its worktree, home, temporary files and caches, appears at
 //! one path in its jail ([`WarmStore::place`]), because build tools write paths into what they build.
-//! Outside, that path is an empty directory.
+//! Outside, there are no files at that path. An agent's slot appears there as the worktree of a room.
 //!
 //! ```text
-//! <state>/work                                    the path, empty outside
+//! <state>/work                                    the path, without files outside
 //! <state>/layers/<n>/root/{tree,home,tmp,cache}   a cold room, or a layer that is a copy
 //! <state>/layers/<n>/{upper,work,tmp}             a layer that is an overlay
 //! <state>/seeds/<digest>/root, seal.json          a sealed seed
@@ -54,7 +54,7 @@ pub use fill::LayerFill;
 pub use layer::{GateLayer, LayerKind};
 pub(crate) use probe::layer_trial;
 pub use probe::{KindProbe, WarmProbe, probe};
-pub use room::{ColdRoom, RoomPaths, SealRequest};
+pub use room::{ColdRoom, RoomPaths, SealRequest, TREE};
 pub use seed::{SealedSeed, SeedSeal};
-pub use store::{LAYERS, SEEDS, WarmStore};
+pub use store::{LAYERS, PLACE, SEEDS, WarmStore};
 pub use sweep::{WarmSwept, sweep};

@@ -51,10 +51,12 @@ pub struct Scene<'a> {
 
 impl Agents {
     pub fn play(&mut self, scene: &Scene<'_>) -> Play {
-        match self {
+        let mut play = match self {
             Agents::Drawn(drawn) => drawn.play(scene),
             Agents::Scripted(scripted) => scripted.play(scene),
-        }
+        };
+        stand(scene, &mut play);
+        play
     }
 
     /// It ended by itself, not by a crash or an order: its line of the script is used up.
@@ -63,6 +65,21 @@ impl Agents {
             Agents::Drawn(_) => {}
             Agents::Scripted(scripted) => scripted.played(name, step),
         }
+    }
+}
+
+/// Work stands on the tip of the branch as it was when it began, and a merge moves the tip.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other step has to do with the branch")]
+fn stand(scene: &Scene<'_>, play: &mut Play) {
+    let run = &scene.state.run;
+    match scene.want.step {
+        Step::Build | Step::Fix | Step::WorkflowStep if play.facts.tree.is_some() => {
+            play.facts.base = Some(run.tip.as_ref().unwrap_or(&run.base).clone());
+        }
+        Step::Merge if play.outcome == Outcome::Passed => {
+            play.facts.tip = Some(format!("m{}", scene.want.id));
+        }
+        _ => {}
     }
 }
 
@@ -228,6 +245,13 @@ impl Drawn {
                 no(play, fails && shown % 100 < 40, "tests fail");
                 play.facts.fingerprint = Some(format!("f{}", shown % 7));
                 play.facts.tree = Some(tree);
+            }
+            // Which task is the only one left depends on who was faster, where several work at once.
+            Step::Prove if now.parent.is_some() => {
+                let is_one_by_one = scene.state.run.flow == Flow::Queue;
+                let shown = mix_bytes(self.seed ^ 1, tree.as_bytes());
+                no(play, fails && is_one_by_one && shown % 100 < 20, "it fails from nothing");
+                play.facts.fingerprint = Some(format!("f{}", shown % 7));
             }
             Step::Prove => {
                 no(play, fails && fate.chance(200), "it does not hold from nothing");

@@ -385,7 +385,13 @@ impl<L: Iterator<Item = std::io::Result<String>>> Hostile<L> {
         assert_eq!(read["result"]["content"], "start\n");
         let missing = ask(self, "fs/read_text_file", json!({ "path": path("none.txt") }));
         assert!(missing["error"]["message"].as_str().unwrap().contains("No such file"));
-        for outside in ["/etc/passwd".to_owned(), path("etc/passwd"), path("../x")] {
+        assert!(here.ends_with("work/tree"), "the path of gates: {}", here.display());
+        // The same file by its real path, which no program in the jail can know, and by a way out.
+        let state = here.ancestors().nth(2).unwrap();
+        let real = state.join("slots/s0/app.txt").to_string_lossy().into_owned();
+        let ways_out = [path("../x"), path("../../slots/s0/app.txt"), path("../../autopilot.db")];
+        let outsides = ["/etc/passwd".to_owned(), path("etc/passwd"), real];
+        for outside in outsides.into_iter().chain(ways_out) {
             let read = ask(self, "fs/read_text_file", json!({ "path": outside }));
             assert!(read["error"].is_object(), "{outside}: {read}");
         }

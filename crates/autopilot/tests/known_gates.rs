@@ -2,6 +2,7 @@
 //! commands run in the learnt order, or side by side.
 #![allow(clippy::unwrap_used, reason = "a test file; its functions are test code too")]
 
+use autopilot_testkit::plan::{PLAN_MD, plan, says, task};
 use autopilot_testkit::stage::{APPROVES, BUILDS, Stage};
 use std::fs;
 
@@ -163,4 +164,115 @@ fn commands_run_side_by_side_where_that_is_configured() {
     stage.commit("two commands that meet");
     stage.run_task().expect(0).says(&["DONE"]);
     assert_eq!(stage.first_task()["iteration"], 1);
+}
+
+/// A stage whose base is sealed, and whose tests count themselves. `more` is run with the count.
+fn warm_stage(more: &str) -> Stage {
+    let mut stage = stage("tests: sh count.sh", "");
+    stage.set("AUTOPILOT_SEED_MS", "0");
+    let count = format!("count=$(wc -l < {}/seen)", stage.folder().display());
+    stage.write("count.sh", &format!("{}\n{count}\n{more}\n", noting(&stage, "tests")));
+    stage.commit("counted tests");
+    stage
+}
+
+/// A review that answers only after the tests have begun a third time: after the base and the task.
+fn late_review(stage: &Stage, answer: &str) -> String {
+    let wait = format!(
+        "for _ in $(seq 100); do [ $(wc -l < {}/seen) -ge 3 ] && exit 0; sleep 0.1; done; exit 1",
+        stage.folder().display()
+    );
+    format!(
+        "
+- step: review
+  iteration: 1
+  do: [{{ run: {wait:?} }}, {{ answer: {answer} }}]
+"
+    )
+}
+
+const APPROVAL: &str = "{ verdict: APPROVE, summary: fine, issues: [] }";
+
+#[test]
+fn the_result_is_proven_from_nothing_beside_the_review() {
+    let stage = warm_stage("");
+    stage.agents(&[BUILDS, &late_review(&stage, APPROVAL), APPROVES]);
+    let taken = "has proven the same tree with the same commands";
+    let cold = "the result was proven once more from nothing (cold)";
+    stage.run_task().expect(0).says(&["DONE", taken, cold]);
+    assert_eq!(seen(&stage), "tests tests tests", "it was proven once from nothing, not twice");
+    let shown = stage.run(&["show", "say-done"]).expect(0).out;
+    assert!(shown.contains("prove") && shown.contains("passed (cold)"), "{shown}");
+}
+
+#[test]
+fn what_fails_from_nothing_beside_a_review_is_not_merged() {
+    let stage = warm_stage("[ $count != 3 ] || { echo broken from nothing; exit 1; }");
+    stage.agents(&[BUILDS, &late_review(&stage, APPROVAL), APPROVES]);
+    let why = "the reviewer approved although it fails from nothing: tests";
+    stage.run_task().expect(0).says(&["DONE", why]);
+    assert_eq!(stage.first_task()["iteration"], 2, "the failure has cost a round");
+    let prompts = stage.texts_of("prompt");
+    assert!(prompts.contains("broken from nothing"), "the repair was told what failed");
+    assert_eq!(
+        seen(&stage).matches("tests").count(),
+        4,
+        "the second round was proven from nothing"
+    );
+}
+
+#[test]
+fn a_proof_beside_a_review_that_rejects_ends_with_it() {
+    let stage = warm_stage("[ $count != 3 ] || sleep 300");
+    let rejects = late_review(
+        &stage,
+        "{ verdict: REQUEST_CHANGES, summary: wrong, issues: [{ severity: major, message: wrong, \
+         fix: mend, file: app.txt }] }",
+    );
+    stage.agents(&[BUILDS, &rejects, APPROVES]);
+    stage.run_task().expect(0).says(&["DONE"]);
+    assert_eq!(stage.first_task()["iteration"], 2);
+    assert_eq!(stage.survivors(), Vec::<String>::new());
+}
+
+#[test]
+fn the_whole_of_a_plan_is_proven_from_nothing_beside_its_acceptance() {
+    let stage = warm_stage("");
+    let seen_file = stage.folder().join("seen").display().to_string();
+    // It passes only if the tests begin a fourth time while it runs.
+    let waits = format!(
+        "for i in $(seq 100); do [ $(wc -l < {seen_file}) -ge 4 ] && exit 0; sleep 0.1; done; exit 1"
+    );
+    let folder = stage.folder().display();
+    stage.config(&format!(
+        "commands: {{ tests: sh count.sh, uat: {waits:?} }}\nplan: {{ task_uat: false }}\n\
+         sandbox: {{ write: ['{folder}'] }}\n"
+    ));
+    stage.write("plan.md", PLAN_MD);
+    let builds = "
+- step: build
+  do: [{ run: \"echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    let wanted = plan(&[task("a", &[]), task("b", &["a"])]);
+    stage.agents(&[&says(&wanted), builds, APPROVES]);
+    let told = "run: meanwhile, the result is proven from nothing";
+    stage.run(&["run", "plan.md"]).expect(0).says(&["DONE", told]);
+    assert_eq!(seen(&stage), "tests tests tests tests", "the base, two tasks, the result");
+    assert_eq!(stage.status()["last_word"], "cold");
+}
+
+#[test]
+fn a_kill_during_the_proof_leaves_nothing_and_pays_no_second_review() {
+    let stage = warm_stage("[ $count != 3 ] || sleep 300");
+    stage.agents(&[BUILDS, &late_review(&stage, APPROVAL), APPROVES]);
+    let run = stage.start(&["run", "tasks/say-done.md"]);
+    stage.wait_until("the review has ended and the proof goes on", |stage| {
+        !stage.views("review.json").is_empty() && stage.first_task()["state"] == "VALIDATE"
+    });
+    run.signal("KILL");
+    run.wait();
+    stage.run(&["resume"]).expect(0).says(&["DONE"]);
+    assert_eq!(stage.first_task()["iteration"], 1, "a crash costs no round");
+    assert_eq!(stage.views("review.json").len(), 1, "the review was paid once");
+    assert_eq!(stage.survivors(), Vec::<String>::new());
 }

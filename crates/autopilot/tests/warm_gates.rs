@@ -19,7 +19,10 @@ fn a_change_is_proven_over_what_the_base_built_and_the_result_from_nothing() {
     let proof = "proof: gates started from what the base built (warm); the result was proven once \
                  more from nothing (cold)";
     ended.says(&["DONE", proof]);
-    assert_eq!(gates(&stage), "preflight- say-done.validate+ say-done.merge- prove-");
+    assert_eq!(
+        gates(&stage),
+        "preflight- say-done.validate+ say-done.prove- say-done.merge- prove-"
+    );
     let logs = stage.texts_of("logs/validation_tests");
     assert_eq!(logs.matches("Compiling steady").count(), 2, "the base and the last word: {logs}");
     assert_eq!(logs.matches("Compiling calc").count(), 3, "{logs}");
@@ -40,36 +43,48 @@ fn what_passes_over_the_base_and_fails_from_nothing_is_not_done_until_it_is_repa
     let stage = shell_stage(STALE, "");
     agents(&stage, "echo broken >> app.txt", "echo start > app.txt; echo mended >> app.txt");
     run(&stage).expect(0).says(&[
-        "note:  run: passed over what the base had built, but fails from nothing since task say-done \
-         was merged: tests failed with exit code 1",
+        "note:  say-done: passed over what the base had built, but it fails from nothing: tests failed \
+         with exit code 1",
         "proof: gates started from what the base built (warm); the result was proven once more from \
          nothing (cold)",
     ]);
     assert_eq!(
         gates(&stage),
-        "preflight- say-done.validate+ say-done.merge- prove-! proof-fix-1.validate- \
-         proof-fix-1.merge- prove-"
+        "preflight- say-done.validate+ say-done.prove-! say-done.validate- say-done.merge- prove-",
+        "what fails from nothing is not merged"
     );
-    let prompts = stage.texts_of("proof-fix-1");
-    assert!(prompts.contains("It fails since task `say-done` was merged."), "{prompts}");
+    let prompts = stage.texts_of("prompt");
     assert!(prompts.contains("FAILED broken"), "{prompts}");
-    let shown = stage.run(&["show", "proof-fix-1"]).expect(0).out;
-    let why = "proven from nothing: what passed over the base's build has failed from nothing in this run";
+    let shown = stage.run(&["show", "say-done"]).expect(0).out;
+    let why = "checked from nothing, because what passed over the base's build has failed from nothing in this run";
     assert!(shown.contains(why), "{shown}");
 }
 
 #[test]
 fn a_result_that_stays_red_from_nothing_is_never_done_nor_pushed() {
     let stage = shell_stage(STALE, "loop: { max_iterations: 1 }\n");
-    agents(&stage, "echo broken >> app.txt", "echo broken again >> app.txt");
+    let builds = "
+- step: build
+  task: a
+  do: [{ run: \"echo broken >> app.txt\" }, { answer: { changed_files: [x], notes: x } }]
+- step: build
+  do: [{ run: \"echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    stage.agents(&[builds, APPROVES]);
+    let task = stage.read("tasks/say-done.md");
+    std::fs::remove_file(stage.path("tasks/say-done.md")).unwrap();
+    for name in ["a", "b"] {
+        stage.write(&format!("tasks/{name}.md"), &task);
+    }
+    stage.commit("two tasks");
     let remote = stage.folder().join("remote.git");
     stage.git(&["init", "-q", "--bare", remote.to_str().unwrap()]);
     stage.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
-    let ended = stage.run(&["run", "tasks/say-done.md", "--push"]);
+    let ended = stage.run(&["run", "--queue", "tasks", "--push"]);
     assert!([10, 11].contains(&ended.code), "{}", ended.said());
     let proof = "what is merged passed over what the base built (warm), and then failed from nothing \
                  (cold)";
-    ended.says(&[proof, "fails from nothing since task say-done was merged"]);
+    ended.says(&[proof, "fails from nothing since task a was merged"]);
     assert_eq!(stage.status()["last_word"], "failed");
     assert!(stage.read(".autopilot/STATUS.md").contains(proof));
     assert_eq!(stage.git_in(&remote, &["for-each-ref"]), "", "nothing was pushed");
@@ -92,6 +107,9 @@ fn the_task_with_which_it_began_is_found_among_all_that_were_merged() {
 ";
     stage.agents(&[&says(&wanted), builds, APPROVES]);
     stage.run(&["run", "plan.md"]).expect(0).says(&["fails from nothing since task c was merged"]);
+    let prompts = stage.texts_of("proof-fix-1");
+    assert!(prompts.contains("It fails since task `c` was merged."), "{prompts}");
+    assert!(prompts.contains("FAILED broken"), "{prompts}");
     let gates = gates(&stage);
     assert!(gates.contains("b.merge+") && gates.contains("d.merge+"), "{gates}");
     assert!(
@@ -167,16 +185,13 @@ fn what_a_build_of_the_base_left_behind_has_no_last_word() {
         let stage = shell_stage(&base, "");
         let build = format!("echo '[ -e {path} ]' > checks.sh");
         agents(&stage, &build, "echo true > checks.sh");
-        run(&stage).expect(0).says(&["fails from nothing since task say-done was merged"]);
+        run(&stage).expect(0).says(&["but it fails from nothing: tests failed"]);
         let seen = gates(&stage);
         assert!(
-            seen.starts_with("preflight- say-done.validate+ say-done.merge- prove-!"),
+            seen.starts_with("preflight- say-done.validate+ say-done.prove-!"),
             "{what}: {seen}"
         );
-        assert!(
-            seen.ends_with("proof-fix-1.validate- proof-fix-1.merge- prove-"),
-            "{what}: {seen}"
-        );
+        assert!(seen.ends_with("say-done.validate- say-done.merge- prove-"), "{what}: {seen}");
     }
 }
 
@@ -204,7 +219,7 @@ fn a_change_that_build_tools_misread_is_proven_from_nothing_at_once_and_told() {
     for (build, why) in COLD {
         let stage = shell_stage("true\n", "");
         agents(&stage, build, "true");
-        run(&stage).expect(0).says(&["proven from nothing: ", why]);
+        run(&stage).expect(0).says(&["checked from nothing, because ", why]);
         assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{build}");
         assert_eq!(stage.status()["last_word"], Value::Null, "{build}");
     }
@@ -223,7 +238,9 @@ fn a_command_that_dates_files_of_the_change_is_run_again_from_nothing() {
     for line in MEDDLING {
         let stage = shell_stage("true\n", "");
         agents(&stage, &format!("echo more >> app.txt; echo '{line}' > checks.sh"), "true");
-        run(&stage).expect(0).says(&["tests proven from nothing: a command touched `app.txt`"]);
+        run(&stage)
+            .expect(0)
+            .says(&["tests checked from nothing, because a command touched `app.txt`"]);
         assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{line}");
     }
 }
@@ -258,7 +275,7 @@ fn a_seed_of_other_tools_is_not_used() {
     stage.write_program("../bin/mytool", "#!/bin/sh\necho one, mended\n");
     stage.write(".autopilot/go", "");
     run.wait().expect(0).says(&[
-        "tests proven from nothing: the tools or settings are no longer those that the base was built with",
+        "tests checked from nothing, because the tools or settings are no longer those that the base was built with",
     ]);
     assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-");
 }
@@ -320,7 +337,7 @@ fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
     for (build, gates_seen) in [
         (
             "touch wanted; chmod +x lib/one.sh",
-            "preflight- say-done.validate+ say-done.merge- prove-",
+            "preflight- say-done.validate+ say-done.prove- say-done.merge- prove-",
         ),
         ("touch wanted", "preflight- say-done.validate+! say-done.validate-!"),
     ] {

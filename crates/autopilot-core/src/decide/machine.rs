@@ -4,6 +4,7 @@ use super::RecordDraft;
 use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
 use crate::flow::RoundReason;
 use crate::id::TaskId;
+use crate::last_word;
 use crate::pipeline::{ALL_COLD, ChildOrder, Else, Failing, Sparing, Stage, Switch, When, Work};
 use crate::rail;
 use crate::state::{Status, Task};
@@ -70,6 +71,7 @@ impl RecordDraft<'_> {
             When::FirstRound => round == 1,
             When::LaterRounds => round > 1 && !self.is_begun_anew(task, round),
             When::Silently(switch) => self.state.is_on(switch, self.state.task(task)),
+            When::LastWord => last_word::is_due(self.state, self.state.task(task)),
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {

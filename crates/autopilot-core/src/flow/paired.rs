@@ -1,7 +1,8 @@
 //! The paired loop: one agent builds, the controller proves, another agent reviews.
 //!
 //! DONE means: the controller's own validation passed on the exact tree that is merged, the review
-//! approved that change, and the acceptance run passed or was skipped on the record.
+//! approved that change, and the acceptance run passed or was skipped on the record. A tree that becomes
+//! the run's result was also proven from nothing.
 
 use super::{RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
@@ -23,6 +24,7 @@ pub const PAIRED: &[Stage] = &[
         .spared(Sparing::Without(Switch::SpareCases, Switch::Uat))
         .fails(Else::Note),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::Note),
+    slot(Step::Prove).when(When::LastWord).fails(Else::Note),
     decide(Step::Decide).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
 ];
@@ -30,7 +32,12 @@ pub const PAIRED: &[Stage] = &[
 /// Judges a round: exit codes first, then the reviewer, whose verdict they overrule.
 pub fn weigh(state: &State, task: &Task) -> Weighed {
     let mut reasons = Vec::new();
-    for (step, text) in [(Step::Validate, unvalidated(task)), (Step::Uat, unaccepted(task))] {
+    let unproven = [
+        (Step::Validate, unvalidated(task)),
+        (Step::Uat, unaccepted(task)),
+        (Step::Prove, failure(task, Step::Prove)),
+    ];
+    for (step, text) in unproven {
         if let Some(text) = text {
             reasons.push(RoundReason { step, text });
         }
@@ -96,6 +103,7 @@ pub const WORKER_WORDS: &[(Step, &str)] = &[
     (Step::Review, "REVIEW"),
     (Step::UatGenerate, "UAT_GENERATE"),
     (Step::Uat, "UAT_RUN"),
+    (Step::Prove, "VALIDATE"),
     (Step::Decide, "DECIDE"),
     (Step::Merge, "DECIDE"),
 ];

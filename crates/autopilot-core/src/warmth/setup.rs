@@ -18,15 +18,40 @@ const INSTALLS: &[(&str, &[&str])] = &[
 /// The options of pip whose value is a path, but not one whose files pip copies.
 const PIP_PATHS: &[&str] = &["-r", "--requirement", "-c", "--constraint", "-e", "--editable"];
 
+/// The package managers that run scripts of the project's own `package.json` when they install.
+const RUN_SCRIPTS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
+/// The scripts that they run then.
+const INSTALL_SCRIPTS: &[&str] = &[
+    "preinstall",
+    "install",
+    "postinstall",
+    "preprepare",
+    "prepare",
+    "postprepare",
+    "prepublish",
+    "dependencies",
+];
+
 /// Whether a setup command installs packages and does nothing else, so that what it left in the
-/// seed is what it would leave again while manifests and lock files are the same.
-pub fn installs_only(line: &str) -> bool {
+/// seed is what it would leave again while manifests and lock files are the same. `package_json` is the
+/// project's, whose scripts may build it.
+pub fn installs_only(line: &str, package_json: Option<&str>) -> bool {
+    let builds = package_json.is_some_and(has_install_scripts);
     line.split("&&").all(|part| {
         let words: Vec<&str> = part.split_whitespace().collect();
         let is_plain =
             words.iter().all(|word| !word.contains(['|', ';', '&', '`', '$', '(', '>', '<']));
-        is_plain && installs(&words)
+        let runs_scripts = words.first().is_some_and(|name| RUN_SCRIPTS.contains(name));
+        is_plain && installs(&words) && !(builds && runs_scripts)
     })
+}
+
+/// Whether a `package.json` has scripts that run with an installation. One that can't be read may have.
+fn has_install_scripts(package_json: &str) -> bool {
+    let Ok(manifest) = serde_json::from_str::<serde_json::Value>(package_json) else {
+        return true;
+    };
+    INSTALL_SCRIPTS.iter().any(|name| manifest["scripts"].get(name).is_some())
 }
 
 fn installs(words: &[&str]) -> bool {
@@ -79,7 +104,7 @@ mod tests {
             "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
             "python3.11 -m venv env && env/bin/python -m pip install -e . pytest",
         ] {
-            assert!(installs_only(line), "{line}");
+            assert!(installs_only(line, None), "{line}");
         }
         for line in [
             "",
@@ -99,7 +124,23 @@ mod tests {
             "pythonic -m venv .venv",
             "sh -c pip install",
         ] {
-            assert!(!installs_only(line), "{line}");
+            assert!(!installs_only(line, None), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_installation_that_runs_scripts_of_the_project_is_done_again() {
+        let plain = r#"{ "scripts": { "test": "jest", "build": "tsc" } }"#;
+        let builds = r#"{ "scripts": { "prepare": "tsc" } }"#;
+        for (line, manifest, is_left) in [
+            ("npm ci", plain, true),
+            ("npm ci", "{}", true),
+            ("npm ci", builds, false),
+            ("npm ci", "not JSON", false),
+            ("pip install pytest && yarn install", builds, false),
+            ("pip install pytest", builds, true),
+        ] {
+            assert_eq!(installs_only(line, Some(manifest)), is_left, "{line}: {manifest}");
         }
     }
 }

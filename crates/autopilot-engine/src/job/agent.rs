@@ -57,10 +57,11 @@ impl Job {
         self.context.place.scratch(&format!("{}-{}", self.run.id, self.want.id))
     }
 
-    /// Redacts an agent's event; only the decoder sees the original output.
+    /// Redacts an agent's event; only the decoder sees the original output. Paths in the worktree are
+    /// told as a person knows them.
     pub(super) fn clean_event(&self, mut event: AgentEvent) -> AgentEvent {
         for text in event.texts_mut() {
-            *text = self.clean(text);
+            *text = self.context.place.without_place(&self.clean(text));
         }
         event
     }

@@ -10,6 +10,7 @@ mod turn;
 
 pub use turn::AgentTurn;
 
+use super::slot_dir::SlotDir;
 use super::{Job, JobError};
 use autopilot_agents::answer::{self, AgentAnswer, AnswerFault};
 use autopilot_agents::{Access, AgentEnding, AgentOutcome, Exchange};
@@ -17,7 +18,7 @@ use autopilot_core::event::{Facts, Outcome, SessionEnd};
 use autopilot_core::prompt::{cut, fenced};
 use autopilot_core::step::Step;
 use autopilot_host::file;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of an unreadable answer, and of its question, that are shown to the agent that repairs it.
@@ -28,7 +29,7 @@ const FAULTS_NAMED_MAX: usize = 12;
 /// One question to the agent of an attempt.
 pub struct Question<'a> {
     pub prompt: String,
-    dir: &'a Utf8Path,
+    dir: &'a SlotDir,
     /// The agent's access to the directory.
     pub access: Access,
     /// The JSON Schema of the answer, and a file with it for the agent's own schema option.
@@ -40,17 +41,17 @@ pub struct Question<'a> {
 
 impl<'a> Question<'a> {
     /// A question to an agent that works in `dir`.
-    pub fn new(prompt: String, dir: &'a Utf8Path, access: Access) -> Question<'a> {
+    pub fn new(prompt: String, dir: &'a SlotDir, access: Access) -> Question<'a> {
         Question { prompt, dir, access, schema: None, session: None, earlier: Vec::new() }
     }
 
     /// A question to an agent that may only read.
-    pub fn reading(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
+    pub fn reading(prompt: String, dir: &'a SlotDir) -> Question<'a> {
         Question::new(prompt, dir, Access::Read)
     }
 
     /// A question to an agent that may change files in the directory.
-    pub fn editing(prompt: String, dir: &'a Utf8Path) -> Question<'a> {
+    pub fn editing(prompt: String, dir: &'a SlotDir) -> Question<'a> {
         Question::new(prompt, dir, Access::Edit)
     }
 
@@ -228,7 +229,7 @@ impl Job {
         answer: &impl serde::Serialize,
         file: Option<&str>,
     ) -> Result<String, JobError> {
-        let text = self.clean_json(answer)?;
+        let text = self.context.place.without_place(&self.clean_json(answer)?);
         if let Some(file) = file {
             facts.artifact = Some(self.write_clean(file, &text)?);
         }

@@ -178,7 +178,11 @@ impl Job {
     ) -> Result<String, JobError> {
         let guidance = self.body::<TaskBody>(&self.task.spec.body)?.guidance;
         let known = kit.listed(self.skill_policy());
-        let validation = self.evidence(Step::Validate)?;
+        let mut validation = self.evidence(Step::Validate)?;
+        if self.task.reasons.iter().any(|reason| reason.step == Step::Prove) {
+            // The validation passed over a seed; what failed from nothing is to be repaired.
+            validation.checks = self.evidence(Step::Prove)?.checks;
+        }
         let uat = self.evidence(Step::Uat)?;
         let review = self.answer_of(Step::Review)?;
         let cases = self.answer_of(Step::UatGenerate)?;

@@ -172,7 +172,7 @@ impl Job {
         bench: &'a Bench,
     ) -> ContinuedWork<'a> {
         let worked_in = kept::worked_in(&self.kept_before(&last.session));
-        let dir = bench.dir.as_str();
+        let dir = bench.dir.seen.as_str();
         let formatter = spec.commands.format.as_ref();
         let formatter = formatter.or(self.context.config.commands.format.as_ref());
         ContinuedWork {

@@ -74,7 +74,7 @@ impl Job {
                 continue;
             }
             let note = format!(
-                "not proven again: attempt {} has proven the same tree with the same commands",
+                "taken from the record: attempt {} has proven the same tree with the same commands",
                 known.by
             );
             return Ok(Some(GateRun {

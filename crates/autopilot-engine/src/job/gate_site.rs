@@ -2,6 +2,7 @@
 //! over a seed. Rooms and layers appear at one path, whatever they are outside.
 
 use super::own_work::blocking;
+use super::slot_dir::SlotDir;
 use super::user_command::CommandCheck;
 use super::workshop::{Bench, For, seconds_now};
 use super::{Job, JobError};
@@ -27,7 +28,7 @@ pub enum GateSite {
 /// The directory in which a command runs, and what it may write.
 #[derive(Clone)]
 pub struct CommandSite {
-    pub dir: Utf8PathBuf,
+    pub dir: SlotDir,
     pub purpose: For,
     /// The room, where the command has one at a path of its own.
     pub room: Option<CommandRoom>,
@@ -86,6 +87,7 @@ impl GateSite {
         let place = store.map(|store| RoomPaths::below(store.place()).tree).unwrap_or_default();
         let dir = Utf8PathBuf::from_path_buf(place).map_err(|path| JobError::NotUtf8 { path })?;
         let missing = JobError::Internal("a room without a place");
+        let dir = SlotDir::as_it_is(dir);
         Ok(CommandSite { dir, purpose: For::Proof, room: Some(room.ok_or(missing)?) })
     }
 

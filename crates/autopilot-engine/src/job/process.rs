@@ -3,6 +3,7 @@
 use super::gate_site::CommandRoom;
 use super::room::caches_below;
 use super::shortage::ShortageWatch;
+use super::slot_dir::SlotDir;
 use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
@@ -34,7 +35,7 @@ pub struct JobProgram {
     pub program: Utf8PathBuf,
     pub args: Vec<String>,
     pub variables: Variables,
-    pub dir: Utf8PathBuf,
+    pub dir: SlotDir,
     pub stdin: ProcessStdin,
     /// The log file, relative to `.autopilot`.
     pub log: String,
@@ -67,7 +68,7 @@ impl Job {
     ) -> Result<ProcessResult, JobError> {
         let timeout = program.timeout;
         let seen = program.room.as_ref().map(|room| room.seen.clone());
-        let dir = seen.unwrap_or_else(|| program.dir.clone().into_std_path_buf());
+        let dir = seen.unwrap_or_else(|| program.dir.real.clone().into_std_path_buf());
         let (control, mut child) = exec::spawn(self.launch(program)?).await?;
         let input = child.take_input();
         let config = &self.context.config.rounds;
@@ -160,12 +161,15 @@ impl Job {
             .and_then(|()| dir::create_private(views.join("logs").as_std_path()))
             .map_err(JobError::directory("create the directory of", &log))?;
         let mut env = program.variables;
+        if program.purpose == For::Agent {
+            env.insert("PWD".to_owned(), program.dir.seen.to_string());
+        }
         let mut write = Vec::new();
         let mut tmp = None;
         if program.room.is_none() {
             let room = self.room(program.purpose)?;
             tmp = room.last().map(|tmp| tmp.clone().into_std_path_buf());
-            write.push(program.dir.clone());
+            write.push(program.dir.seen.clone());
             write.extend(room);
         }
         write.extend(program.write);
@@ -187,8 +191,9 @@ impl Job {
         write.extend(self.context.config.sandbox.write.iter().map(Utf8PathBuf::from));
         let write: Vec<PathBuf> = write.into_iter().map(Utf8PathBuf::into_std_path_buf).collect();
         let mut jail = self.jail(program.purpose, write, tmp);
-        if let Some(room) = &program.room {
-            room.put_into(&mut jail);
+        match &program.room {
+            Some(room) => room.put_into(&mut jail),
+            None => program.dir.put_into(&mut jail),
         }
         let choice = self.context.sandbox_for(jail)?;
         let errors = log.with_extension("err.log");
@@ -210,7 +215,7 @@ impl Job {
                 args: vec![exec::ARGUMENT.into()],
             },
             register: Some(self.context.place.processes()),
-            ..Launch::new(program.program.as_str(), program.dir.as_std_path())
+            ..Launch::new(program.program.as_str(), program.dir.seen.as_std_path())
         })
     }
 

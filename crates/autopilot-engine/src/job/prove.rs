@@ -30,7 +30,7 @@ impl Job {
         let commit = self.commit()?;
         let merged = self.merged_work(&commit)?;
         let whole = self.frame(&merged)?;
-        let gate = self.checks(&commit, self.all_commands(&merged, &whole), self.began).await?;
+        let gate = self.proof(self.all_commands(&merged, &whole)).await?;
         let evidence = gate.evidence();
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
         facts.tree = self.task.tree.clone();
@@ -53,6 +53,12 @@ impl Job {
             facts.tasks.push(self.mending_task(&whole, &failed, mending)?);
         }
         Ok((Outcome::Failed { why }, facts))
+    }
+
+    /// Every distinct command of the run and of what is on its branch.
+    pub(super) fn commands_of_all(&self) -> Result<Vec<(&'static str, String)>, JobError> {
+        let merged = self.merged_work(&self.commit()?)?;
+        Ok(self.all_commands(&merged, &self.frame(&merged)?))
     }
 
     /// The tasks on the run's branch, the oldest first.

@@ -47,7 +47,7 @@ impl Job {
         let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
         self.keep_answer(&mut facts, &review, Some(&file))?;
         let ground = ReviewGround {
-            directory: bench.dir.to_string(),
+            directory: bench.dir.seen.to_string(),
             ..ground(&spec, &evidence, &self.known_failures()?, &change)
         };
         let weighed = weigh_issues(gate, &review, &ground);

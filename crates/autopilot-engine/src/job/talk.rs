@@ -2,6 +2,7 @@
 
 use super::artifact::ExecRecorder;
 use super::billing::CostDoubt;
+use super::slot_dir::SlotDir;
 use super::{Job, lend, start_gate};
 use crate::feed::Sight;
 use autopilot_agents::{
@@ -12,7 +13,6 @@ use autopilot_core::config::Mode;
 use autopilot_core::input::AttemptWord;
 use autopilot_host::exec::Control;
 use autopilot_host::turnstile::Turnstile;
-use camino::Utf8Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
@@ -48,7 +48,7 @@ pub struct Talk<'a> {
     job: &'a Job,
     exec: &'a ExecRecorder,
     /// The directory of the conversation's files.
-    dir: &'a Utf8Path,
+    dir: &'a SlotDir,
     conversation: Mutex<Box<dyn Conversation>>,
     state: Mutex<TalkState>,
     acts: mpsc::Sender<Act>,
@@ -82,7 +82,7 @@ impl<'a> Talk<'a> {
     pub fn new(
         job: &'a Job,
         exec: &'a ExecRecorder,
-        dir: &'a Utf8Path,
+        dir: &'a SlotDir,
         conversation: Box<dyn Conversation>,
         starting: Option<Turnstile>,
     ) -> Talk<'a> {
@@ -255,7 +255,7 @@ impl<'a> Talk<'a> {
         drop(state);
         let id = self.job.clean(session);
         self.job.billing().opened(&id);
-        self.job.note_session(&id, self.dir);
+        self.job.note_session(&id, &self.dir.seen);
         self.job.say(AttemptWord::Session(id));
     }
 

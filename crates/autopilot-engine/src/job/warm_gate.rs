@@ -14,9 +14,9 @@ use autopilot_core::warmth::{self, LastWord, RedLook};
 use autopilot_host::git::Oid;
 use autopilot_host::sandbox::SandboxPlan;
 use autopilot_host::warm::{
-    self, GateLayer, LayerKind, SealedSeed, WarmError, WarmProbe, WarmStore,
+    self, GateLayer, LayerKind, RoomPaths, SealedSeed, WarmError, WarmProbe, WarmStore,
 };
-use autopilot_host::{exec, jail};
+use autopilot_host::{exec, file, jail};
 use std::time::{Duration, Instant};
 
 /// The results of the commands of a gate.
@@ -42,6 +42,8 @@ enum GateGround {
     Seeds,
 }
 
+/// The longest `package.json` that is read.
+const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 const NO_SEED: &str = "the base left nothing to start from";
 const OUTDATED: &str = "the tools or settings are no longer those that the base was built with";
 const REFUTED: &str = "what passed over the base's build has failed from nothing in this run";
@@ -154,7 +156,7 @@ impl Job {
         let before = self.gate_key(commit, &commands, false)?;
         let mut run = GateRun::default();
         if let GateGround::NothingFor(why) = &ground {
-            run.notes.push(format!("proven from nothing: {why}"));
+            run.notes.push(format!("checked from nothing, because {why}"));
         }
         let one = async |(name, line): &(&'static str, String)| {
             if self.cancel.is_asked() {
@@ -235,7 +237,7 @@ impl Job {
         };
         // Most commands have no seed because they are quick.
         if why != NO_SEED {
-            notes.push(format!("{name} proven from nothing: {why}"));
+            notes.push(format!("{name} checked from nothing, because {why}"));
         }
         // What the seed has cost is not the command's time.
         self.cold_check((name, line), commit, Instant::now()).await
@@ -273,7 +275,9 @@ impl Job {
         let mut site = GateSite::Layer(Box::new(layer));
         let setup = self.context.config.worktrees.setup.as_deref();
         let is_whole = seed.seal().setup_lost.is_empty();
-        if setup.is_some_and(|line| !is_whole || !warmth::installs_only(line)) {
+        let manifest = package_json(seed);
+        let is_left = |line| is_whole && warmth::installs_only(line, manifest.as_deref());
+        if setup.is_some_and(|line| !is_left(line)) {
             match self.set_up(&site, since).await {
                 Err(JobError::SetupCommand { failure, .. }) => {
                     return Ok(Err(format!("{failure} over what the base built")));
@@ -340,4 +344,12 @@ fn cold_or_error<T>(error: WarmError) -> Result<Result<T, String>, JobError> {
         Some(reason) => Ok(Err(reason.to_string())),
         None => Err(error.into()),
     }
+}
+
+/// The `package.json` of a seed, which is that of the change too: another one is proven from nothing.
+/// One that can't be read is empty.
+fn package_json(seed: &SealedSeed) -> Option<String> {
+    let file = RoomPaths::below(&seed.root()).tree.join("package.json");
+    let text = file::read_capped(&file, MANIFEST_BYTES_MAX).unwrap_or_default();
+    file.exists().then(|| String::from_utf8_lossy(&text).into_owned())
 }

@@ -2,6 +2,7 @@
 
 use super::base_seed::KnownSeeds;
 use super::own_work::{blocking, rescuing, saving};
+use super::slot_dir::SlotDir;
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::again::again;
@@ -47,7 +48,7 @@ pub struct Workshop {
 /// A slot that is reserved for an attempt and filled with a commit.
 pub struct Bench {
     pub slot: Slot,
-    pub dir: Utf8PathBuf,
+    pub dir: SlotDir,
     pub commit: Oid,
     pub purpose: For,
     _lease: SlotLease,
@@ -215,6 +216,7 @@ impl Job {
         let (slot, lease) = self.context.workshop.lease(purpose, self.task.id);
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
             .map_err(|path| JobError::NotUtf8 { path })?;
+        let dir = self.slot_dir(dir, purpose)?;
         let keep = match (config.keep, purpose) {
             (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
                 KeepFiles::WhileLocked

@@ -1,7 +1,7 @@
 //! The parts of a job's context that are known before there is a loop.
 
 use super::{Machine, RunProcessError};
-use crate::job::{Context, Workshop, jail_network, sandbox_mode};
+use crate::job::{Context, PreparedProof, Workshop, jail_network, sandbox_mode};
 use crate::place::StatePaths;
 use crate::purse::Purse;
 use crate::redaction::KnownSecrets;
@@ -63,6 +63,7 @@ impl JobGround {
             player,
             numbering: Mutex::default(),
             purse: Purse::default(),
+            prepared: PreparedProof::default(),
         });
         Ok(JobGround { context, border })
     }

@@ -34,7 +34,7 @@ impl RoomPaths {
     /// Returns the directories of a room at `root`.
     pub fn below(root: &Path) -> RoomPaths {
         RoomPaths {
-            tree: root.join("tree"),
+            tree: root.join(TREE),
             home: root.join("home"),
             tmp: root.join("tmp"),
             cache: root.join("cache"),
@@ -168,6 +168,8 @@ impl Drop for ColdRoom {
     }
 }
 
+/// The name of the worktree in a room.
+pub const TREE: &str = "tree";
 /// The directory of a room or seed that appears in the jail.
 pub(super) const ROOT: &str = "root";
 /// The controller's own files of a room: its index.

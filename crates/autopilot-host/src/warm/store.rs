@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use super::error::{OnPath, WarmError};
 use super::layer::{GateLayer, LayerKind};
 use super::lock::{LockSharing, RoomLock};
-use super::room::ColdRoom;
+use super::room::{ColdRoom, RoomPaths};
 use super::seed::{SealedSeed, name_of};
 use crate::dir;
 use crate::git::{Prepare, Slots};
 
-/// The path at which every gate finds its room. The name tells nothing.
-const PLACE: &str = "work";
+/// The directory in a state directory at which every gate finds its room, and every agent its slot. The
+/// name tells nothing.
+pub const PLACE: &str = "work";
 /// The directory of rooms and layers in a state directory.
 pub const LAYERS: &str = "layers";
 /// The directory of sealed seeds in a state directory.
@@ -33,13 +34,16 @@ impl WarmStore {
     pub fn open(slots: &Slots) -> Result<WarmStore, WarmError> {
         let state = slots.hub.state().to_path_buf();
         let place = state.join(PLACE);
-        for path in [&place, &state.join(LAYERS), &state.join(SEEDS)] {
+        // An agent's slot is bound below the place, on a directory that has to exist.
+        let tree = RoomPaths::below(&place).tree;
+        for path in [&place, &tree, &state.join(LAYERS), &state.join(SEEDS)] {
             dir::create_private(path).at("create", path)?;
         }
         Ok(WarmStore { slots: slots.clone(), state, place })
     }
 
-    /// Returns the path at which rooms and layers appear in a jail. Outside it is an empty directory.
+    /// Returns the path at which rooms and layers appear in a jail, and an agent's slot as its `tree`.
+    /// Outside there are no files.
     pub fn place(&self) -> &Path {
         &self.place
     }

@@ -101,7 +101,12 @@ pub fn killed(kind: LayerKind) {
             }
             None => assert_eq!(world.seeds(), [""; 0], "round {round}"),
         }
-        assert_eq!(names(world.store.place()), [""; 0]);
+        assert_eq!(
+            names(world.store.place()),
+            ["tree"],
+            "what agents and gates see their files at"
+        );
+        assert_eq!(names(&world.store.place().join("tree")), [""; 0]);
         let bounds = SeedBounds { seeds_max: 0, bytes_max: 0 };
         bound(&world.state, &bounds).unwrap();
         assert_eq!(world.seeds(), [""; 0]);

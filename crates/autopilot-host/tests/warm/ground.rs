@@ -78,6 +78,8 @@ pub fn run_on(kind: GroundKind, user: TestUser, name: &str) -> bool {
     let (base, toolchain) = (root.join("base"), root.join("toolchain"));
     fs::create_dir(&base).unwrap();
     fs::create_dir(&toolchain).unwrap();
+    // Dropped before `temp`, also when something below panics.
+    let _mounts = TestMounts([base.clone(), toolchain.clone()]);
     let sysroot = sysroot();
     let mut command = Command::new("/proc/self/exe");
     command.args([name, "--exact"]).current_dir("/").stdin(Stdio::null());
@@ -92,6 +94,8 @@ pub fn run_on(kind: GroundKind, user: TestUser, name: &str) -> bool {
         let none = None::<&str>;
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
         mount(Some(&sysroot), &toolchain, none, MsFlags::MS_BIND, none).unwrap();
+        let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(none, &toolchain, none, read_only, none).unwrap();
         if kind == GroundKind::Btrfs {
             mount_btrfs(root, &base);
         }
@@ -102,11 +106,19 @@ pub fn run_on(kind: GroundKind, user: TestUser, name: &str) -> bool {
     } else {
         assert!(kind == GroundKind::Disk, "root has to mount the file system of this test");
     }
-    let passed = command.status().unwrap().success();
-    for mounted in [&base, &toolchain] {
-        let _not_mounted = nix::mount::umount2(mounted, nix::mount::MntFlags::MNT_DETACH);
+    command.status().unwrap().success()
+}
+
+/// Unmounts what a test has mounted below its temporary directory. Removing that directory would
+/// otherwise remove what is mounted there, and the toolchain is the developer's own.
+struct TestMounts([PathBuf; 2]);
+
+impl Drop for TestMounts {
+    fn drop(&mut self) {
+        for place in &self.0 {
+            let _not_mounted = nix::mount::umount2(place, nix::mount::MntFlags::MNT_DETACH);
+        }
     }
-    passed
 }
 
 fn mount_btrfs(root: &Path, at: &Path) {

@@ -437,7 +437,10 @@ impl Books {
             Some((outcome, _)) => matches!(outcome, Outcome::Passed | Outcome::Skipped { .. }),
             None => entry.waived.contains(&Step::Uat),
         };
-        kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))
+        kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))?;
+        kept(!entry.said_no(Step::Prove), || {
+            format!("I6: {tree} of {} does not hold from nothing", entry.name)
+        })
     }
 
     pub(super) fn waits(&mut self, task: TaskId, step: Step, ms: u64) -> Kept {

@@ -7,7 +7,7 @@ use autopilot_core::step::Step;
 #[test]
 fn the_result_is_proven_from_nothing_before_it_leaves() {
     let story = check("task a\n with cold-proof, push\n a: validate ok warm", "a done — run done");
-    assert_eq!(story.starts, format!("{ROUND_1} a.merge run.prove run.push"));
+    assert_eq!(story.starts, format!("{ROUND_1} a.prove a.merge run.prove run.push"));
     let story =
         check("queue a; b\n with cold-proof\n a: merge ok warm", "a done · b done — run done");
     assert_eq!(story.starts.matches("run.prove").count(), 1, "{}", story.starts);
@@ -93,4 +93,41 @@ fn after_a_result_failed_from_nothing_no_seed_is_trusted_any_more() {
     assert!(story.state.run.seeds.is_refuted);
     let story = check("task a\n with cold-proof\n a: validate ok warm", "a done — run done");
     assert!(!story.state.run.seeds.is_refuted && story.state.run.seeds.is_used);
+}
+
+#[test]
+fn what_becomes_the_result_is_proven_from_nothing_before_it_is_merged() {
+    let story = check(
+        "task a\n with cold-proof\n a: validate ok warm, prove fails, fix ok",
+        "a done (2 rounds, overruled) — run done",
+    );
+    assert_eq!(story.merged, "a2", "what fails from nothing is not merged");
+    assert!(story.state.run.seeds.is_refuted, "no other gate of the run trusts a seed");
+    let story = check(
+        "queue a; b\n with cold-proof\n a: validate ok warm\n b: validate ok warm",
+        "a done · b done — run done",
+    );
+    assert!(story.starts.ends_with("b.merge run.prove"), "{}", story.starts);
+    let own = story.starts.contains("a.prove") || story.starts.contains("b.prove");
+    assert!(!own, "one is to come after `a`, and `a` is in `b`: {}", story.starts);
+}
+
+#[test]
+fn work_that_is_refused_anyway_is_not_proven_from_nothing() {
+    let story = check(
+        "task a\n with cold-proof\n a: validate ok warm, review fails, fix ok, validate ok warm",
+        "a done (2 rounds) — run done",
+    );
+    assert_eq!(story.starts.matches("a.prove").count(), 1, "{}", story.starts);
+    assert!(story.starts.ends_with("a.prove a.merge run.prove"), "{}", story.starts);
+}
+
+#[test]
+fn a_crash_in_the_proof_of_a_task_pays_no_second_review() {
+    let story = check(
+        "task a\n with cold-proof\n a: validate ok warm\n crash during a prove",
+        "a done (1 interruption) — run done",
+    );
+    assert_eq!(story.starts.matches("a.prove").count(), 2, "{}", story.starts);
+    assert_eq!(story.starts.matches("a.review").count(), 1, "{}", story.starts);
 }

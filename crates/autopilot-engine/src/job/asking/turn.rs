@@ -8,6 +8,7 @@ use crate::job::artifact::ExecRecorder;
 use crate::job::home::Home;
 use crate::job::own_work::blocking;
 use crate::job::process::{JobProgram, ProcessResult, write_plain};
+use crate::job::slot_dir::SlotDir;
 use crate::job::talk::Talk;
 use crate::job::workshop::For;
 use crate::job::{Job, JobError};
@@ -66,7 +67,8 @@ impl Job {
             Err(error) => {
                 // Whatever ended the process, the conversation is kept.
                 let session = self.seen().session.clone();
-                let _told_by_the_error = self.keep_session(&home, session.as_deref(), question.dir);
+                let dir = &question.dir.seen;
+                let _told_by_the_error = self.keep_session(&home, session.as_deref(), dir);
                 return Err(error);
             }
         };
@@ -116,7 +118,7 @@ impl Job {
         let schema = question.schema.clone();
         let ask = LaunchRequest {
             prompt: self.clean_for_agent(&question.prompt),
-            cwd: question.dir.to_owned(),
+            cwd: question.dir.seen.clone(),
             model: config.model.clone(),
             effort: config.effort.clone(),
             args: config.args.clone(),
@@ -179,12 +181,12 @@ impl Job {
     ) -> Result<JobProgram, JobError> {
         let (dir, write) = match ready.agent {
             // This agent asks a server and needs nothing from the worktree.
-            Agent::OpenAi(_) => (self.scratch(), Vec::new()),
+            Agent::OpenAi(_) => (SlotDir::as_it_is(self.scratch()), Vec::new()),
             Agent::ClaudeCode { .. }
             | Agent::Codex { .. }
             | Agent::Acp { .. }
             | Agent::Command { .. }
-            | Agent::Script { .. } => (question.dir.to_owned(), home.writable()),
+            | Agent::Script { .. } => (question.dir.clone(), home.writable()),
         };
         let (program, args) = match &ready.played {
             Some(played) => (self.context.own.clone(), played.args()),
@@ -223,7 +225,7 @@ impl Job {
         if let Some(played) = &ready.played {
             // The recorded change is that of the whole attempt, however many turns it had.
             if !std::mem::replace(&mut self.seen().is_change_repeated, true) {
-                self.repeat_change(played, question.dir)?;
+                self.repeat_change(played, &question.dir.real)?;
             }
             ran.exit = played.exit;
         }
@@ -235,7 +237,7 @@ impl Job {
         }
         let opened = self.seen().session.clone();
         let session = ending.session.as_deref().or(opened.as_deref());
-        ran.notes.extend(self.keep_session(home, session, question.dir));
+        ran.notes.extend(self.keep_session(home, session, &question.dir.seen));
         let Prepared { exec, config, log, .. } = ready;
         self.describe_exec(exec, config, log, question.session.as_deref(), Some((&ending, &ran)))?;
         Ok(AgentTurn { ending, ran, log: log.clone() })
