@@ -12,6 +12,8 @@ use autopilot_testkit::model::{Call, Rule, Script, Server, Turn};
 use autopilot_testkit::netns;
 use autopilot_testkit::stage::{APPROVES, Stage, Started};
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longer than any test.
@@ -100,8 +102,26 @@ fn usd(row: &Value) -> f64 {
 fn cut(stage: &Stage, server: &Server, how: impl FnOnce(&Stage, &Started)) {
     let run = stage.start(&["run", "tasks/say-done.md"]);
     assert!(server.wait_for(2, ASKED_MAX), "the agent called its model twice");
+    // It asks again before its file has the answer, and nobody can read what it has not written.
+    stage.wait_until("its session file has the first call", |stage| told_tokens(&stage.state()));
     how(stage, &run);
     run.wait();
+}
+
+/// Whether a session file below the directory tells the tokens of a call.
+fn told_tokens(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    entries.flatten().any(|entry| {
+        let (path, kind) = (entry.path(), entry.file_type());
+        let is_session = path.extension().is_some_and(|end| end == "jsonl");
+        match kind.is_ok_and(|kind| kind.is_dir()) {
+            true => told_tokens(&path),
+            false => {
+                is_session
+                    && fs::read_to_string(&path).is_ok_and(|text| text.contains("output_tokens"))
+            }
+        }
+    })
 }
 
 /// A dollar for a million fresh tokens, a tenth for cached ones, ten for written ones.
