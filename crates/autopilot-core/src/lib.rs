@@ -13,6 +13,7 @@ pub mod config;
 pub mod dag;
 pub mod decide;
 pub mod detect;
+pub mod doubt;
 pub mod event;
 pub mod evidence;
 pub mod fingerprint;

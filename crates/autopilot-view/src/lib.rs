@@ -1,6 +1,7 @@
 //! Views of a run for people and programs: pure folds of state and events, never read back by rules.
 
 pub mod cost;
+mod doubts;
 pub mod graph;
 pub mod history;
 mod last_word;
@@ -18,6 +19,7 @@ pub mod trouble;
 pub mod width;
 mod wording;
 
+pub use doubts::{LOOK, StandingDoubt, doubt_lines, doubts, doubts_of};
 pub use last_word::LastProof;
 
 use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};

@@ -9,9 +9,8 @@ mod markdown;
 mod tests;
 
 use super::money;
-use super::notes::waived;
 use super::wording::review_word;
-use super::{count, duration, failure, leaves, task_word};
+use super::{LOOK, count, doubts, duration, failure, leaves, task_word};
 use autopilot_core::event::{Bill, Outcome};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::id::TaskId;
@@ -61,6 +60,7 @@ pub fn pull_request(state: &State, known: &PullRequestFacts<'_>) -> PullRequestT
         goal(state, known),
         tasks(state, known),
         evidence(state, known),
+        look_first(state),
         attention(state),
         undo(state, known),
     ];
@@ -194,12 +194,21 @@ fn short(commit: Option<&str>) -> String {
     commit.map(|commit| code(&commit.chars().take(10).collect::<String>())).unwrap_or_default()
 }
 
+/// Lists what a person should look at, the worst first.
+fn look_first(state: &State) -> String {
+    let doubts = doubts(state);
+    let mut lines: Vec<String> =
+        doubts.iter().map(|standing| escaped(&standing.sentence())).collect();
+    if lines.is_empty() {
+        lines.push("nothing beyond the change itself".to_owned());
+    }
+    let lines = lines.iter().map(|line| format!("- {}\n", cut(line, 2 * CELL_CHARS_MAX)));
+    format!("## {LOOK}\n\n{}\n", capped(lines, "- ", "doubts", ATTENTION_BYTES_MAX))
+}
+
 /// Lists what was not done or not proven, and the notes on all tasks.
 fn attention(state: &State) -> String {
     let mut lines = Vec::new();
-    for by in super::waivers(state) {
-        lines.push(format!("the review was switched off by {}", escaped(by)));
-    }
     for task in leaves(state).filter(|task| !task.is_closed()) {
         let why = failure(task).map(ToString::to_string).unwrap_or_default();
         let (name, word) = (code(task.name()), task_word(task).to_lowercase());
@@ -208,8 +217,8 @@ fn attention(state: &State) -> String {
     }
     for task in leaves(state).filter(|task| task.is_closed()) {
         let name = code(task.name());
-        let waived = waived(task, state);
-        lines.extend(waived.iter().map(|what| format!("{name}: waived: {}", escaped(what))));
+        let skipped = task.skipped.get(&Step::Uat);
+        lines.extend(skipped.map(|why| format!("{name}: acceptance skipped: {}", escaped(why))));
     }
     if let Some(root) = state.root() {
         for step in [Step::Preflight, Step::Validate, Step::Uat] {
@@ -224,10 +233,10 @@ fn attention(state: &State) -> String {
         lines.extend(task.notes.iter().map(|note| format!("{name}: {}", escaped(note))));
     }
     if lines.is_empty() {
-        lines.push("nothing beyond the change itself".to_owned());
+        return String::new();
     }
     let lines = lines.iter().map(|line| format!("- {}\n", cut(line, 2 * CELL_CHARS_MAX)));
-    format!("## What to look at\n\n{}\n", capped(lines, "- ", "remarks", ATTENTION_BYTES_MAX))
+    format!("## Worth knowing\n\n{}\n", capped(lines, "- ", "remarks", ATTENTION_BYTES_MAX))
 }
 
 /// The notes on the whole, without those on publishing: they name files of this machine.

@@ -1,6 +1,9 @@
 //! `.autopilot/state.json`: the run as one object for scripts.
 
-use super::{all_wait, awaited, current, failure, leaves, run_word, task_word, waits, worker_word};
+use super::{
+    StandingDoubt, all_wait, awaited, current, failure, leaves, run_word, task_word, waits,
+    worker_word,
+};
 use autopilot_core::event::{HoldWhy, Outcome};
 use autopilot_core::id::Time;
 use autopilot_core::skill::Used;
@@ -39,6 +42,7 @@ pub fn state_json(state: &State) -> Value {
         "last_word": super::LastProof::of(state).map(super::LastProof::word),
         "scheduler": scheduler(state),
         "held_accounts": state.holds().map(held).collect::<Vec<_>>(),
+        "doubts": doubts(state),
         "tasks": leaves(state).map(|task| one_task(state, task)).collect::<Vec<_>>(),
         "used": used(&super::used(state)),
         "git": git(state),
@@ -133,6 +137,21 @@ fn one_task(state: &State, task: &Task) -> Value {
         "used": used(&task.used),
         "notes": task.notes,
     })
+}
+
+/// What a person should look at before merging, the worst first.
+pub fn doubts(state: &State) -> Value {
+    let told = super::doubts(state);
+    let one = |standing: &StandingDoubt| {
+        json!({
+            "kind": standing.doubt.kind.row(),
+            "tasks": standing.tasks,
+            "text": standing.doubt.text,
+            "file": standing.doubt.file,
+            "test": standing.doubt.test,
+        })
+    };
+    told.iter().map(one).collect()
 }
 
 /// The skills, MCP servers and sub-agents of one build or of all builds.

@@ -3,8 +3,8 @@
 use super::money;
 use super::trouble::trouble;
 use super::{
-    LastProof, activity, awaited, current, duration, failure, headline, holds, leaves, one_line,
-    result, says_how_to_continue, shown_word, waits,
+    LOOK, LastProof, activity, awaited, current, doubts, duration, failure, headline, holds,
+    leaves, one_line, result, says_how_to_continue, shown_word, waits,
 };
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
@@ -58,6 +58,7 @@ pub fn status_md(state: &State) -> String {
         row("proof", proof.sentence().to_owned());
     }
     tasks(&mut text, state);
+    look_first(&mut text, state);
     attention(&mut text, state);
     last_failure(&mut text, state);
     text
@@ -82,6 +83,18 @@ fn tasks(text: &mut String, state: &State) {
             money::cost_of_task(state, task),
             cell(&result),
         );
+    }
+}
+
+/// Lists what a person should look at before merging, the worst first.
+fn look_first(text: &mut String, state: &State) {
+    let doubts = doubts(state);
+    if doubts.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n## {LOOK}\n");
+    for (place, standing) in doubts.iter().enumerate() {
+        let _ = writeln!(text, "{}. {}", place + 1, one_line(&standing.sentence()));
     }
 }
 

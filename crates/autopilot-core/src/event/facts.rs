@@ -1,6 +1,7 @@
 //! The facts about an ended attempt, as its event holds them.
 
 use super::{Bill, SessionTotal, TaskEntry, is_default};
+use crate::doubt::{Doubt, DoubtKind};
 use crate::gate_book::GateMark;
 use crate::skill::Used;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -69,16 +70,21 @@ pub struct Facts {
     /// How the agent's last turn ended, as far as it matters to its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<SessionEnd>,
+    /// What a person should look at before merging.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
     /// Notes for a person: a claim that was not true, a leaked process that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl Facts {
-    /// Excuses failures that occur on the base as well, with a note so that nobody takes them for
+    /// Excuses failures that occur on the base as well, with a doubt so that nobody takes them for
     /// successes.
     pub fn excuse(&mut self, known: Vec<String>) {
-        self.notes.extend(known.iter().map(|what| format!("{what}, as on the base")));
+        let doubt =
+            |what: &String| Doubt::new(DoubtKind::RedBase, format!("{what}, as on the base"));
+        self.doubts.extend(known.iter().map(doubt));
         self.excused.extend(known);
     }
 

@@ -64,6 +64,8 @@ pub struct WeighedIssues {
     /// Citations that the controller could not find, and a refusal that does not block, for a
     /// person to read.
     pub notes: Vec<String>,
+    /// The sentence about a refusal that does not block.
+    pub overruled: Option<String>,
 }
 
 impl ReviewAnswer {
@@ -113,11 +115,11 @@ pub fn weigh_issues(
             format!("the reviewer's issue “{message}” cites {}", cited.mistake(ground))
         }));
     }
-    weighed.notes.extend(set_aside(gate, review, weighed.blocking));
+    weighed.overruled = set_aside(gate, review, weighed.blocking);
     weighed
 }
 
-/// The note about a refusal that blocks nothing under the gate.
+/// The sentence about a refusal that blocks nothing under the gate.
 fn set_aside(gate: ReviewGate, review: &ReviewAnswer, blocking: u64) -> Option<String> {
     let why = match gate {
         ReviewGate::Evidence if blocking == 0 => {
@@ -289,14 +291,14 @@ mod tests {
 
     #[test]
     fn a_refusal_that_blocks_nothing_is_told() {
-        let notes = |gate, answer: &ReviewAnswer| weigh_issues(gate, answer, &ground()).notes;
+        let told = |gate, answer: &ReviewAnswer| weigh_issues(gate, answer, &ground()).overruled;
         let vague = refused(vec![issue(Severity::Blocker, "bad")]);
-        insta::assert_snapshot!(notes(ReviewGate::Evidence, &vague).join("\n"), @"the reviewer asked for changes: almost; none of its blocker and major issues cites evidence that was found (`gates.review: evidence`)");
-        insta::assert_snapshot!(notes(ReviewGate::Advisory, &vague).join("\n"), @"the reviewer asked for changes: almost; reviews only advise (`gates.review: advisory`)");
-        assert!(notes(ReviewGate::Required, &vague).is_empty(), "it blocks");
+        insta::assert_snapshot!(told(ReviewGate::Evidence, &vague).unwrap(), @"the reviewer asked for changes: almost; none of its blocker and major issues cites evidence that was found (`gates.review: evidence`)");
+        insta::assert_snapshot!(told(ReviewGate::Advisory, &vague).unwrap(), @"the reviewer asked for changes: almost; reviews only advise (`gates.review: advisory`)");
+        assert_eq!(told(ReviewGate::Required, &vague), None, "it blocks");
         let cited = refused(vec![against(issue(Severity::Blocker, "bad"), 1)]);
-        assert!(notes(ReviewGate::Evidence, &cited).is_empty(), "it blocks");
-        assert!(notes(ReviewGate::Advisory, &approved(&[])).is_empty());
+        assert_eq!(told(ReviewGate::Evidence, &cited), None, "it blocks");
+        assert_eq!(told(ReviewGate::Advisory, &approved(&[])), None);
     }
 
     #[test]
@@ -332,7 +334,7 @@ mod tests {
         assert_ne!(no.fingerprint(), other.fingerprint());
         let yes = answer(Verdict::Approve, ["a", "b"]);
         assert_eq!((yes.outcome(), yes.fingerprint()), (Outcome::Passed, None));
-        let weighed = WeighedIssues { blocking: 1, notes: Vec::new() };
+        let weighed = WeighedIssues { blocking: 1, ..WeighedIssues::default() };
         let said = StepAnswer::Review { verdict: Verdict::Approve, issues: 2, blocking: 1 };
         assert_eq!(yes.said(&weighed), said);
     }

@@ -1,5 +1,6 @@
 //! A finding: one thing to fix, whoever found it.
 
+use crate::doubt::Doubt;
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,15 @@ impl Finding {
         Self { file: Some(file.to_owned()), ..self }
     }
 
+    /// The finding as a sentence that names its place.
+    pub fn sentence(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}: {}", visible(file), self.message),
+            (Some(file), None) => format!("{}: {}", visible(file), self.message),
+            (None, _) => self.message.clone(),
+        }
+    }
+
     /// The finding with its line.
     #[must_use]
     pub fn at_line(self, line: u64) -> Self {
@@ -112,24 +122,12 @@ pub fn report(findings: &[Finding]) -> String {
 /// The findings that block by themselves, each as a sentence; the others go to the reviewer.
 pub fn broken_rules(findings: &[Finding]) -> Vec<String> {
     let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(blocks).map(worded).collect()
+    findings.iter().filter(blocks).map(Finding::sentence).collect()
 }
 
 /// The findings that do not block but that the reviewer and the person must know.
-pub fn doubts(findings: &[Finding]) -> Vec<String> {
-    let is_other = |found: &&Finding| {
-        found.severity != Severity::Blocker && found.source != FindingSource::Secret
-    };
-    let others = findings.iter().filter(is_other).map(worded);
-    super::secret::doubts(findings).into_iter().chain(others).collect()
-}
-
-fn worded(found: &Finding) -> String {
-    match (&found.file, found.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}: {}", found.message),
-        (Some(file), None) => format!("{file}: {}", found.message),
-        (None, _) => found.message.clone(),
-    }
+pub fn doubts(findings: &[Finding]) -> Vec<Doubt> {
+    findings.iter().filter_map(Doubt::of_finding).collect()
 }
 
 /// Keeps the most severe findings; within a severity their order stays.

@@ -9,9 +9,6 @@ use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// The words before a doubt that a person must weigh.
-const LOOK: &str = "look at this before you merge";
-
 /// The value of a known secret that was found where it must not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretLeak {
@@ -132,15 +129,6 @@ pub fn withheld(leaks: &[SecretLeak]) -> Option<String> {
     Some(super::report(&super::finding::limited(findings)).replace('\n', "; "))
 }
 
-/// What a person must read about secrets before the work is merged.
-pub fn doubts(findings: &[Finding]) -> Vec<String> {
-    let is_doubt = |found: &&Finding| {
-        found.source == FindingSource::Secret && found.severity != Severity::Blocker
-    };
-    let told = |found: &Finding| format!("{LOOK}: {}", super::report(std::slice::from_ref(found)));
-    findings.iter().filter(is_doubt).map(told).collect()
-}
-
 fn look_like_keys(change: &Change) -> Vec<Finding> {
     static ANY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&any_key()).ok());
     static EACH: LazyLock<Option<RegexSet>> =
@@ -169,6 +157,7 @@ fn is_at(leak: &SecretLeak, path: &str, line: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doubt::DoubtKind;
     use crate::guard::{ChangedLine, GuardRules, check};
 
     fn leak(place: LeakPlace) -> SecretLeak {
@@ -190,7 +179,7 @@ mod tests {
         let change = Change { leaks: vec![leak(place)], ..adds("x") };
         let found = check(&change, &rules());
         insta::assert_snapshot!(crate::guard::report(&found), @"blocker: src/a.rs:7: this line holds the value of the known secret `SERVICE_API_KEY`, in base64 (if it is no secret, a person can set `secrets.ignore: [SERVICE_API_KEY]` and retry); remove it, and read it from the environment when the program runs");
-        assert!(doubts(&found).is_empty(), "what blocks is a reason, not a doubt");
+        assert!(super::super::doubts(&found).is_empty(), "what blocks is a reason, not a doubt");
     }
 
     #[test]
@@ -274,8 +263,8 @@ mod tests {
             assert_eq!((found.file.as_deref(), found.line), (Some("src/a.rs"), Some(7)));
             assert!(found.message.contains(name), "{name}: {}", found.message);
             assert!(!found.message.contains(&text), "the text itself is not repeated");
-            let told = doubts(std::slice::from_ref(found));
-            assert!(told[0].starts_with("look at this before you merge: "), "{told:?}");
+            let told = super::super::doubts(std::slice::from_ref(found));
+            assert_eq!(told[0].kind, DoubtKind::Secret, "{told:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! done; then come the goal, the knowledge so far, and the form of the answer.
 
 use super::{STEP_ID_CHARS_MAX, StepResult, Workflow, WorkflowRules};
+use crate::doubt::Doubt;
 use crate::evidence::SeenCommand;
 use crate::number::count;
 use crate::prompt::{
@@ -61,7 +62,7 @@ pub struct CompletionPrompt<'a> {
     /// The commands that the controller ran on the result; empty if none is configured.
     pub validation: &'a [SeenCommand],
     /// The findings of the guards in the whole change that nobody has judged yet.
-    pub doubts: &'a [String],
+    pub doubts: &'a [Doubt],
     /// The whole change of the run.
     pub diff: &'a str,
     /// The commit that the run started from.
@@ -191,7 +192,8 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
     facts.validation.iter().for_each(|result| text.push_str(&ran(result, caps)));
     if !facts.doubts.is_empty() {
         text.push_str("\nFound in the change (a weakened check proves nothing):\n");
-        text.push_str(&bullets(facts.doubts, caps));
+        let told: Vec<String> = facts.doubts.iter().map(|doubt| doubt.text.clone()).collect();
+        text.push_str(&bullets(&told, caps));
     }
     text.push_str(
         "\nAnswer {\"done\": true, \"summary\": …} only if the whole task is done and \

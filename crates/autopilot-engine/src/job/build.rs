@@ -12,7 +12,7 @@ use autopilot_agents::answer::Summary;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
-use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules, doubts};
+use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules};
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
@@ -98,11 +98,11 @@ impl Job {
     ) -> Result<Vec<String>, JobError> {
         note_work(facts, start, capture);
         let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
-        // Otherwise no step looks at the change before it is merged.
+        // Otherwise no step looks at the change before it is merged. What only raises doubts is told
+        // when the whole is judged.
         if self.task.pipeline.place(Step::Validate).is_none() {
             let found = self.findings_in(&start.base, &capture.tree, spec)?;
             against.extend(broken_rules(&found));
-            facts.notes.extend(doubts(&found));
         }
         Ok(against)
     }

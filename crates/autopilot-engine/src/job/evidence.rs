@@ -3,8 +3,10 @@
 use super::user_command::CommandCheck;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
+use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::{NewFailures, RoundEvidence};
+use autopilot_core::flaky::flaky_note;
 use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
 
@@ -79,6 +81,9 @@ impl Job {
         };
         facts.gate = gate.mark.clone().map(Box::new);
         facts.notes.extend(gate.notes.iter().cloned());
+        let flaky = evidence.checks.iter().filter_map(flaky_note);
+        facts.doubts.extend(flaky.map(|text| Doubt::new(DoubtKind::Flaky, text)));
+        facts.doubts.extend(gate.doubts.iter().cloned());
         Ok(Facts { warm: gate.is_warm, ..facts })
     }
 

@@ -6,9 +6,10 @@ use super::own_work::blocking;
 use super::user_command::CommandCheck;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
+use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::sha256_hex;
-use autopilot_core::flaky::{FirstTry, flaky_gate_note, flaky_note};
+use autopilot_core::flaky::{FirstTry, flaky_gate_note};
 use autopilot_core::gate_book::GateMark;
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
@@ -97,7 +98,6 @@ impl Job {
         commands: &[(&'static str, String)],
         before: &str,
     ) -> Result<GateRun, JobError> {
-        run.notes.extend(run.checks.iter().filter_map(|check| flaky_note(&check.seen())));
         // What changed while the commands ran, such as a tool, belongs to no result.
         if self.gate_key(commit, commands, false)? != before {
             return Ok(run);
@@ -106,7 +106,8 @@ impl Job {
         let is_green =
             run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
         if let Some(failed) = self.run.gates.failed(&key).filter(|_| is_green) {
-            run.notes.push(flaky_gate_note(failed.mark.log.as_deref()));
+            let text = flaky_gate_note(failed.mark.log.as_deref());
+            run.doubts.push(Doubt::new(DoubtKind::Flaky, text));
         }
         let worst = run.checks.iter().find(|check| !check.passed()).or(run.checks.first());
         run.mark = Some(GateMark {

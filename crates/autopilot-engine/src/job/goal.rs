@@ -169,6 +169,7 @@ impl Job {
         let read = |ending: &_, own: Option<&_>| read_completion(ending, own, &rules);
         let AskedQuestion { mut facts, answer, .. } =
             self.ask_by::<Completion, _>(question, read).await?;
+        facts.doubts.extend(found);
         let assessed = match answer {
             Ok(assessed) => assessed,
             Err(Unanswered::Ended(outcome)) => return Ok((outcome, facts)),

@@ -10,7 +10,6 @@ use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::flow::merging;
-use autopilot_core::guard::secret;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
@@ -50,24 +49,12 @@ impl Job {
         let (of, cancel) = (work.of.clone(), self.cancel.clone());
         let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
         match self.integrate(request).await? {
-            MergeVerdict::Merged(mut facts) => {
-                facts.notes.extend(self.doubts_about_secrets()?);
-                work.published(&commit, *facts)
-            }
+            MergeVerdict::Merged(facts) => work.published(&commit, *facts),
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
             MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
             MergeVerdict::Trouble(error) => Err(JobError::Integration(error)),
         }
-    }
-
-    /// What a person must read before the work leaves the run's branch. A task that is not validated
-    /// alone has these among the notes on its work.
-    fn doubts_about_secrets(&self) -> Result<Vec<String>, JobError> {
-        if self.task.pipeline.place(Step::Validate).is_none() {
-            return Ok(Vec::new());
-        }
-        Ok(secret::doubts(&self.guard(&*self.change()?, &self.spec()?)?))
     }
 
     fn work(&self, tree: &str) -> Result<MergeWork<'_>, JobError> {

@@ -4,6 +4,7 @@ use super::asking::Question;
 use super::workshop::JudgeBench;
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::{AgentAnswer, ReviewAnswer};
+use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
@@ -54,6 +55,8 @@ impl Job {
         facts.said = Some(review.said(&weighed));
         facts.fingerprint = review.fingerprint();
         facts.notes.extend(weighed.notes);
+        let overruled = weighed.overruled.map(|text| Doubt::new(DoubtKind::Overruled, text));
+        facts.doubts.extend(overruled);
         Ok((review.outcome(), facts))
     }
 }

@@ -5,11 +5,12 @@ use super::mend::Mending;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
+use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
-use autopilot_core::guard::{Finding, broken_rules};
+use autopilot_core::guard::{Finding, broken_rules, doubts};
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 
@@ -28,7 +29,8 @@ impl Job {
             RoundEvidence { differs: self.differences(checks)?, findings, ..gate.evidence() };
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
         facts.tree = self.task.tree.clone();
-        facts.notes.extend(evidence.differs.iter().cloned());
+        let claims = evidence.differs.iter().map(|text| Doubt::new(DoubtKind::Claim, text));
+        facts.doubts.extend(doubts(&evidence.findings).into_iter().chain(claims));
         let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
@@ -63,7 +65,7 @@ impl Job {
         let mut facts = self.facts_of_gate(&gate, &gate.evidence())?;
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
-            facts.notes.push(note.to_owned());
+            facts.doubts.push(Doubt::new(DoubtKind::NoSandbox, note));
         }
         let failed: Vec<String> =
             checks.iter().filter(|check| !check.passed()).map(CommandCheck::failure).collect();

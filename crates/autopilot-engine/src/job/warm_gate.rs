@@ -7,6 +7,7 @@ use super::gate_site::GateSite;
 use super::own_work::blocking;
 use super::user_command::{self, CommandCheck};
 use super::{Job, JobError};
+use autopilot_core::doubt::Doubt;
 use autopilot_core::gate_book::GateMark;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
@@ -27,6 +28,8 @@ pub struct GateRun {
     pub is_warm: bool,
     /// What a person should know of how they ran.
     pub notes: Vec<String>,
+    /// What a person should look at besides what the results themselves show.
+    pub doubts: Vec<Doubt>,
     /// The gate and its verdict, for the record.
     pub mark: Option<GateMark>,
     /// The proof by an earlier attempt, if the commands were not run.

@@ -5,6 +5,7 @@ mod goal;
 pub use goal::{GoalHistory, ShownIteration, ShownStep};
 
 use super::{KnownRun, NamedEntry, QueryError, RunArchive};
+use autopilot_core::doubt::Doubt;
 use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
@@ -156,6 +157,7 @@ struct ShownAttempt<'a> {
     excused: &'a [String],
     /// A gate ran over what the base had built.
     warm: bool,
+    doubts: &'a [Doubt],
     notes: &'a [String],
 }
 
@@ -189,6 +191,7 @@ impl<'a> ShownAttempt<'a> {
             used: facts.used.as_deref().map(state_json::used),
             excused: &facts.excused,
             warm: facts.warm,
+            doubts: &facts.doubts,
             notes: &facts.notes,
         }
     }

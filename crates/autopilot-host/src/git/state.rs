@@ -74,14 +74,19 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
     // Two processes that come at once would both find no id, and each would work in a state of its
     // own.
     let _alone = alone(&parent).on("lock", &parent)?;
-    let id_file = parent.join("id");
+    let (id_file, next_id) = (parent.join("id"), parent.join("next-id"));
     let (id, adoption) = match read_id(&id_file) {
-        None => (fresh_id()?, Adoption::New),
+        // One that a killed process has made a state directory for, if there is one.
+        None => (read_id(&next_id).map_or_else(fresh_id, Ok)?, Adoption::New),
         Some(id) => match belongs(&root.join(&id).join("location"), common_dir, &id) {
             Adoption::Copied => (fresh_id()?, Adoption::Copied),
             how @ (Adoption::New | Adoption::Known | Adoption::Moved) => (id, how),
         },
     };
+    let is_fresh = !matches!(adoption, Adoption::Known | Adoption::Moved);
+    if is_fresh {
+        write_atomic(&next_id, format!("{id}\n").as_bytes())?;
+    }
     let dir = root.join(&id);
     // Prompts and answers are kept in the state directory, in all their forms; whoever may not read
     // the repository must not read them either. The directory above may be one of the person's own.
@@ -90,8 +95,8 @@ pub fn adopt(common_dir: &Path, root: &Path) -> Result<(String, PathBuf, Adoptio
     write_atomic(&dir.join("location"), common_dir.as_os_str().as_bytes())?;
     // Last of all: an id without a state directory is one whose state was lost, also for a command
     // that looks while this one is at work or after it was killed.
-    if !matches!(adoption, Adoption::Known | Adoption::Moved) {
-        write_atomic(&id_file, format!("{id}\n").as_bytes())?;
+    if is_fresh {
+        fs::rename(&next_id, &id_file).on("write", &id_file)?;
     }
     Ok((id, dir, adoption))
 }

@@ -84,7 +84,8 @@ pub(super) fn attempt(source: &PageSource<'_>, tried: &PastAttempt) -> ReportAtt
         facts: facts(tried, words),
         checks: evidence.checks.iter().map(|seen| check(seen, words)).collect(),
         verdict: verdict.or_else(|| controller_verdict(&evidence, words)),
-        notes: words.lines(tried.facts.notes.iter().chain(&evidence.differs)),
+        notes: words
+            .lines(tried.facts.doubts.iter().map(|doubt| &doubt.text).chain(&tried.facts.notes)),
         tail: tail.and_then(known.read).map(|text| words.text(&text)),
         calls: calls.into_iter().map(|call| question(source, call)).collect(),
     }
@@ -155,7 +156,6 @@ pub fn tokens(input: u64, output: u64) -> String {
 struct ReportEvidence {
     checks: Vec<ReportCommand>,
     findings: Vec<ReportFinding>,
-    differs: Vec<String>,
     conflict: Option<String>,
 }
 

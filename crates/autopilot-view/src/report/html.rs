@@ -6,7 +6,7 @@ use super::iteration::ReportIteration;
 use super::timeline::{Bar, BarExtent, BarKind, Row, Timeline};
 use super::words::{FactRows, ReportLine};
 use super::{Drawn, Limit, ReportPage, ReportTask, Tone};
-use crate::count;
+use crate::{LOOK, count};
 use autopilot_core::id::TaskId;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
@@ -104,6 +104,10 @@ fn outcome(page: &ReportPage) -> Markup {
         @if let Some(goal) = &page.goal {
             h3 { "What was asked" }
             (goal)
+        }
+        @if !page.outcome.doubts.is_empty() {
+            h3 { (LOOK) }
+            (list(&page.outcome.doubts, ""))
         }
         div.pair {
             div {

@@ -3,8 +3,8 @@
 use super::words::ReportLine;
 use super::{PageSource, ReportFacts, Tone};
 use crate::{
-    ExitWord, LastProof, Standing, awaited, count, excused, failure, headline, leaves, let_pass,
-    money, nothing_built, says_how_to_continue, still_shown, waivers,
+    ExitWord, LastProof, Standing, awaited, count, doubts, excused, failure, headline, leaves,
+    let_pass, money, nothing_built, says_how_to_continue, still_shown, waivers,
 };
 use autopilot_core::event::{Outcome as Ended, TaskEnd, Verdict};
 use autopilot_core::state::{Shown, State, Task};
@@ -22,6 +22,8 @@ pub struct ReportOutcome {
     pub sentence: ReportLine,
     /// The facts that the controller itself has proven.
     pub proven: Vec<ReportLine>,
+    /// What a person should look at before merging, the worst first.
+    pub doubts: Vec<ReportLine>,
     /// The claims of agents, the skipped checks and the failures.
     pub unproven: Vec<ReportLine>,
 }
@@ -61,6 +63,7 @@ pub(super) fn outcome(source: &PageSource<'_>) -> ReportOutcome {
         tone,
         word,
         sentence: words.line(&sentence(state, known)),
+        doubts: words.lines(doubts(state).iter().map(|standing| standing.sentence())),
         proven: words.lines(&proven),
         unproven: words.lines(&unproven),
     }

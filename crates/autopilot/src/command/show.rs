@@ -78,6 +78,9 @@ fn of_run(known: &KnownRun, history: &RunHistory) -> String {
     if let Some(why) = known.state.root().and_then(view::failure) {
         row("failed", &why.to_string());
     }
+    for line in view::doubt_lines(&known.state) {
+        let _ = writeln!(text, "  {}", one_line(&line));
+    }
     for remark in history.remarks.iter().filter(|remark| remark.task.is_none()) {
         let _ = writeln!(text, "  {}  {}", remark.at.rfc3339(), one_line(&remark.text));
     }
@@ -147,6 +150,9 @@ fn of_attempt(tried: &PastAttempt) -> String {
     }
     if let Some(used) = facts.used.as_ref().and_then(|used| used.line()) {
         let _ = writeln!(text, "      used: {}", one_line(&used));
+    }
+    for doubt in &facts.doubts {
+        let _ = writeln!(text, "      look: {}", one_line(&doubt.text));
     }
     for note in &facts.notes {
         let _ = writeln!(text, "      note: {}", one_line(note));

@@ -116,6 +116,9 @@ fn screen(told: &KnownRun, place: &StatePaths, redactor: &Redactor, now: Time) -
     } else if let Some(proof) = view::LastProof::of(state) {
         row("proof", proof.sentence().to_owned());
     }
+    for line in view::doubt_lines(state) {
+        let _ = writeln!(text, "  {}", one_line(&line));
+    }
     text.push('\n');
     text.push_str(&tasks(state));
     if let Some(failure) = FailureReport::of(place, state, redactor) {

@@ -48,6 +48,9 @@ pub fn print(worked: &WorkedRun, told: &RunStatus) {
     if let Some(report) = &told.report_path {
         text.push_str(&format!("report: {report}\n"));
     }
+    for line in view::doubt_lines(state) {
+        text.push_str(&format!("{}\n", one_line(&line)));
+    }
     for note in notes(repo, state) {
         text.push_str(&format!("note:  {note}\n"));
     }
@@ -146,8 +149,6 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
     let left_out = view::leaves(state).filter(|task| task.status == left_out);
     notes.extend(left_out.map(|task| format!("{}: skipped by a person", task.name())));
-    let waivers = view::waivers(state).iter();
-    notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
     for task in &state.tasks {
         let name = task.label();
         notes.extend(task.notes.iter().map(|note| format!("{name}: {note}")));
