@@ -7,6 +7,7 @@ mod dig;
 mod kind;
 mod markdown;
 mod plan;
+mod review;
 mod schema;
 mod strict;
 mod workflow;
@@ -18,6 +19,7 @@ pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, FoundValue, OBJECTS_MAX, dig};
 pub use kind::{AgentAnswer, CommandRan, SubagentUsed, Summary};
 pub use markdown::markdown;
 pub use plan::read_plan;
+pub use review::{ReadReview, read_review};
 pub use schema::{AnswerSchema, SchemaError};
 pub use strict::strict_form;
 pub use workflow::{completion_after_all, read_completion, read_workflow};
@@ -116,6 +118,7 @@ impl GivenAnswer<'_> {
             value: value.clone(),
             faults: Vec::new(),
             in_broken: false,
+            start: self.text.len(),
             end: self.text.len(),
         });
         let mut dug = match dig(self.text) {

@@ -61,9 +61,10 @@ fn a_flaky_command_passes_only_where_that_is_configured_and_a_person_reads_it() 
         assert_eq!(seen(&stage), "tests tests tests", "the base, the failure, the second try");
         let task = stage.first_task();
         assert_eq!(task["iteration"], 1, "{task:#}");
-        let note = task["notes"].to_string();
-        let (_, logs) = note.split_once("logs: ").unwrap();
-        let logs = logs.trim_end_matches(['"', ']']).split(", ");
+        let doubt = stage.status()["doubts"][0].clone();
+        assert_eq!(doubt["kind"], "flaky", "{doubt:#}");
+        let (_, logs) = doubt["text"].as_str().unwrap().split_once("logs: ").unwrap();
+        let logs = logs.split(", ");
         let texts: Vec<String> = logs.map(|log| stage.read(log)).collect();
         assert!(texts[0].contains("some::test ... FAILED"), "{texts:?}");
         assert!(texts.len() == 2 && !texts[1].contains("FAILED"), "{texts:?}");
@@ -267,7 +268,8 @@ fn a_kill_during_the_proof_leaves_nothing_and_pays_no_second_review() {
     stage.agents(&[BUILDS, &late_review(&stage, APPROVAL), APPROVES]);
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_until("the review has ended and the proof goes on", |stage| {
-        !stage.views("review.json").is_empty() && stage.first_task()["state"] == "VALIDATE"
+        // The file is written before the review's end is durable; `status` tells only what is.
+        !stage.views("review.json").is_empty() && stage.status()["tasks"][0]["state"] == "VALIDATE"
     });
     run.signal("KILL");
     run.wait();

@@ -285,9 +285,8 @@ fn what_looks_like_a_key_is_hidden_told_and_merged() {
     let writes = format!("echo {token}; printf 'done\\ntoken={token}\\n' >> app.txt");
     stage.agents(&[&does("build", &writes), APPROVES]);
     let ended = stage.run(&["run", "tasks/say-done.md", "--verbose"]).expect(0);
-    let told = "look at this before you merge: major: app.txt:3: this line looks as if it holds a \
-                GitHub token";
-    let ended = ended.says(&[told]);
+    let told = "app.txt:3: this line looks as if it holds a GitHub token";
+    let ended = ended.says(&["Look at this before you merge:\n", told]);
     assert!(!ended.said().contains(&token), "{}", ended.said());
     let shown = stage.run(&["show"]).expect(0).says(&[told]).out + &stage.run(&["status"]).out;
     assert!(!shown.contains(&token), "{shown}");

@@ -38,6 +38,8 @@ pub struct FoundValue {
     pub faults: Vec<AnswerFault>,
     /// Whether the object lies inside a broken one.
     pub in_broken: bool,
+    /// The byte offset in the text at which the object begins.
+    pub start: usize,
     /// The byte offset in the text at which the object ends.
     pub end: usize,
 }
@@ -64,7 +66,7 @@ pub fn dig(text: &str) -> Result<Dug, Vec<AnswerFault>> {
                     dug.objects.drain(..OBJECTS_MAX);
                 }
                 let in_broken = start < broken_until;
-                dug.objects.push(FoundValue { value, faults, in_broken, end: at });
+                dug.objects.push(FoundValue { value, faults, in_broken, start, end: at });
             }
             Err(error) => {
                 let end = start + bytes.max(1);

@@ -34,7 +34,7 @@ pub fn read_workflow<'a>(
 /// Reads the judgement on whether the goal is met. A fault of the next workflow in it is a fault of
 /// the judgement.
 ///
-/// Only the last judgement counts: an earlier one may be an example, or a first thought.
+/// The last judgement counts, but no yes after a no of the same answer.
 pub fn read_completion<'a>(
     given: impl Into<GivenAnswer<'a>>,
     also: Option<&AnswerSchema>,
@@ -42,7 +42,14 @@ pub fn read_completion<'a>(
 ) -> Result<Assessed, Vec<AnswerFault>> {
     let given = given.into();
     let mut objects = given.whole_objects()?;
-    let object = objects.swap_remove(last_word(&objects).unwrap_or(0));
+    let meant = last_word(&objects).unwrap_or(0);
+    if is_contradicted(&objects, meant, given.text) {
+        return Err(vec![AnswerFault::new(
+            "/done",
+            "two judgements that differ: an earlier object says that it is not done",
+        )]);
+    }
+    let object = objects.swap_remove(meant);
     if object.is_followed_by_done(given.text) {
         return Err(vec![AnswerFault::new(
             "",
@@ -66,6 +73,13 @@ pub fn completion_after_all<'a>(
         what: fault.what.clone(),
     };
     salvage(meant.map(|object| &object.value), &faults.iter().map(in_core).collect::<Vec<_>>())
+}
+
+/// Whether a yes is contradicted by a no before it that is not part of a quotation.
+fn is_contradicted(objects: &[FoundValue], meant: usize, text: &str) -> bool {
+    let done = |object: &FoundValue| object.value.get("done").and_then(Value::as_bool);
+    let is_yes = objects.get(meant).and_then(done) == Some(true);
+    is_yes && objects.iter().any(|other| done(other) == Some(false) && !other.is_quoted(text))
 }
 
 fn last_word(objects: &[FoundValue]) -> Option<usize> {

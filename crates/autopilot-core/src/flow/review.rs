@@ -93,6 +93,18 @@ impl ReviewAnswer {
     }
 }
 
+/// The reason why an approval contradicts itself: it names an issue that must not be merged.
+pub fn self_contradiction(review: &ReviewAnswer) -> Option<String> {
+    let is_serious =
+        |issue: &&ReviewIssue| matches!(issue.severity, Severity::Blocker | Severity::Major);
+    let issue = review.issues.iter().find(is_serious)?;
+    let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
+    let severity = issue.severity.as_str();
+    let is_approved = review.verdict == Verdict::Approve;
+    is_approved
+        .then(|| format!("the reviewer approved, but names a {severity} issue (“{message}”)"))
+}
+
 /// Counts the issues that block under the evidence gate: blocker and major issues that cite at least
 /// one thing the controller finds itself.
 pub fn weigh_issues(

@@ -258,7 +258,7 @@ impl Job {
     }
 
     /// The user's edited schema, which applies in addition to the built-in one.
-    fn own_schema(&self) -> Result<Option<answer::AnswerSchema>, JobError> {
+    pub(super) fn own_schema(&self) -> Result<Option<answer::AnswerSchema>, JobError> {
         // Users can edit the schemas of plans and reviews only.
         if !matches!(self.want.step, Step::Plan | Step::Review) {
             return Ok(None);

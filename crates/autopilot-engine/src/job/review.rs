@@ -1,9 +1,12 @@
 //! REVIEW: another agent judges the change. Its verdict is one of several findings.
 
-use super::asking::Question;
+use super::asking::{Question, Unanswered};
 use super::workshop::JudgeBench;
 use super::{Done, Job, JobError};
-use autopilot_agents::answer::{AgentAnswer, ReviewAnswer};
+use autopilot_agents::AgentEnding;
+use autopilot_agents::answer::{
+    AgentAnswer, AnswerFault, AnswerSchema, ReadReview, ReviewAnswer, read_review,
+};
 use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
@@ -39,12 +42,17 @@ impl Job {
             },
             self.caps(),
         );
-        let asked = self.ask::<ReviewAnswer>(Question::reading(prompt, &bench.dir)).await?;
+        let question = Question::reading(prompt, &bench.dir);
+        let asked = self.ask_by::<ReviewAnswer, _>(question, read_clear).await?;
         let mut facts = asked.facts;
-        let review = match asked.answer {
-            Ok(review) => review,
-            Err(unanswered) => return Ok((unanswered.outcome(), facts)),
+        let (review, prose) = match asked.answer {
+            Ok(read) => (read.answer, read.prose),
+            Err(unanswered) => match self.contradicted(&unanswered)? {
+                Some(review) => (review, None),
+                None => return Ok((unanswered.outcome(), facts)),
+            },
         };
+        facts.doubts.extend(prose.map(|text| Doubt::new(DoubtKind::Claim, text)));
         let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
         self.keep_answer(&mut facts, &review, Some(&file))?;
         let ground = ReviewGround {
@@ -58,6 +66,25 @@ impl Job {
         let overruled = weighed.overruled.map(|text| Doubt::new(DoubtKind::Overruled, text));
         facts.doubts.extend(overruled);
         Ok((review.outcome(), facts))
+    }
+
+    /// The refusal that is left of a review that contradicted itself twice.
+    fn contradicted(&self, unanswered: &Unanswered) -> Result<Option<ReviewAnswer>, JobError> {
+        let Unanswered::Faulty { ending, .. } = unanswered else { return Ok(None) };
+        let own = self.own_schema()?;
+        Ok(read_review(ending.as_ref(), own.as_ref()).ok().map(ReadReview::after_all))
+    }
+}
+
+/// Reads a review whose verdict is clear. An approval that contradicts itself is asked for again.
+fn read_clear(
+    ending: &AgentEnding,
+    own: Option<&AnswerSchema>,
+) -> Result<ReadReview, Vec<AnswerFault>> {
+    let read = read_review(ending, own)?;
+    match read.contradiction {
+        None => Ok(read),
+        Some(why) => Err(vec![AnswerFault::new("/verdict", why)]),
     }
 }
 

@@ -91,7 +91,8 @@ fn the_structured_answer_comes_first() {
 
 #[test]
 fn the_last_word_on_completion_counts_or_none() {
-    assert_eq!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), YES);
+    assert_eq!(completion(&format!("the step says \"{NO}\", but: ```\n{YES}\n```")), YES);
+    insta::assert_snapshot!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), @"/done: two judgements that differ: an earlier object says that it is not done");
     assert_eq!(completion(&format!("{YES} no, wait: {NO} {{\"cost\":1}}")), NO);
     insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why the task is not done");
     insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object with a `done` member can't be read");
