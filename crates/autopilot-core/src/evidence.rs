@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 /// The name of the command that prepares a worktree.
 pub const SETUP: &str = "setup";
+/// The files that a reason names.
+const FILES_NAMED_MAX: usize = 5;
 /// The lines of output that are quoted of a command that could not be run.
 const LAST_LINES_MAX: usize = 3;
 
@@ -40,6 +42,9 @@ pub struct SeenCommand {
     /// The command changed tracked files, which it must not.
     #[serde(default)]
     pub changed: bool,
+    /// The tracked files that the command left other than it found them; not for the formatter.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rewrote: BTreeSet<String>,
     /// The command ran over a seed, not from nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
@@ -146,6 +151,22 @@ impl SeenCommand {
         let has_run = self.not_run().is_none();
         let is_same = self.name == base.name && same_end && has_run;
         is_same && (known || same_words || same_rewrite)
+    }
+
+    /// The reason why a command that changed what it proves counts against the change: it leaves tracked
+    /// files other than they are, and does not do so on the base.
+    pub fn tampering(&self, base: &RoundEvidence) -> Option<String> {
+        let same = |known: &&SeenCommand| known.name == self.name;
+        let usual: BTreeSet<&String> =
+            base.checks.iter().filter(same).flat_map(|known| &known.rewrote).collect();
+        let files: Vec<&str> =
+            self.rewrote.iter().filter(|file| !usual.contains(file)).map(String::as_str).collect();
+        let named = files.iter().take(FILES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = match files.len().saturating_sub(FILES_NAMED_MAX) {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        (!files.is_empty()).then(|| format!("{} changed what it proves: {named}{more}", self.name))
     }
 
     /// Says whether the shell could not run the command.
@@ -263,6 +284,24 @@ mod tests {
         assert_eq!(of(vec![rough()]).new_failures(&of(vec![rough()])).count(), 0);
         let neat = of(vec![seen("format", 0, &[])]);
         assert_eq!(of(vec![rough()]).new_failures(&neat).count(), 1);
+    }
+
+    #[test]
+    fn a_command_that_changes_what_it_proves_is_no_proof_unless_the_base_has_the_same() {
+        let rewriting = |files: &[&str]| SeenCommand {
+            rewrote: files.iter().map(|file| (*file).to_owned()).collect(),
+            ..seen("tests", 0, &[])
+        };
+        let base = of(vec![rewriting(&["Cargo.lock"]), seen("lint", 0, &[])]);
+        assert_eq!(rewriting(&[]).tampering(&base), None);
+        assert_eq!(rewriting(&["Cargo.lock"]).tampering(&base), None);
+        let told = rewriting(&["Cargo.lock", "src/a.rs", "tests/t.rs"]).tampering(&base);
+        assert_eq!(told.as_deref(), Some("tests changed what it proves: src/a.rs, tests/t.rs"));
+        let other = SeenCommand { name: "lint".to_owned(), ..rewriting(&["Cargo.lock"]) };
+        assert!(other.tampering(&base).is_some(), "another command of the base did that");
+        let many: Vec<String> = (0..9).map(|n| format!("{n}.rs")).collect();
+        let many = rewriting(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(many.tampering(&base).unwrap().ends_with("4.rs and 4 more"), "{many:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::gate_site::{self, GateSite};
 use super::own_work::blocking;
-use super::user_command::{self, CommandCheck};
+use super::user_command::CommandCheck;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use crate::{environment, toolchain};
@@ -83,7 +83,7 @@ impl Job {
             let (key, began) = (self.seed_key(&line)?, Instant::now());
             let site = self.cold_site(base, self.began).await?;
             let mut check = self.command_at(name, &line, &site, self.began).await?;
-            check.changed = name == user_command::FORMAT && !site.changed()?.is_empty();
+            check.has_changed(site.changed()?);
             let cold = began.elapsed();
             if let GateSite::Room(room) = site {
                 // What changed meanwhile, such as a tool, belongs to no seed.

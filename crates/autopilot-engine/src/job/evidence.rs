@@ -99,7 +99,9 @@ impl Job {
             let failure = seen.why_not_run(&base).unwrap_or_else(|| check.failure());
             (failure, seen.is_known(&base))
         });
-        Ok(NewFailures::of(failed))
+        let mut failures = NewFailures::of(failed);
+        failures.reasons.extend(evidence.checks.iter().filter_map(|seen| seen.tampering(&base)));
+        Ok(failures)
     }
 
     pub(super) fn caps(&self) -> Caps {

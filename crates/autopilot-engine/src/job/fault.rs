@@ -101,6 +101,8 @@ pub fn blame(error: &JobError) -> Blame {
         | JobError::NothingSaid
         | JobError::NotRecorded { .. }
         | JobError::SetupCommand { .. }
+        // Only a setup that changes what is proven can make it so.
+        | JobError::Warm(WarmError::NotRestored { .. })
         | JobError::Skill(_)
         | JobError::Money(_)
         | JobError::NotWanted

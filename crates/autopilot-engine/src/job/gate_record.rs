@@ -104,7 +104,7 @@ impl Job {
         }
         let key = self.gate_key(commit, commands, run.is_warm)?;
         let is_green =
-            run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::passed);
+            run.checks.len() == commands.len() && run.checks.iter().all(CommandCheck::is_clean);
         if let Some(failed) = self.run.gates.failed(&key).filter(|_| is_green) {
             let text = flaky_gate_note(failed.mark.log.as_deref());
             run.doubts.push(Doubt::new(DoubtKind::Flaky, text));

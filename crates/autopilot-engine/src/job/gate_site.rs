@@ -94,9 +94,7 @@ impl GateSite {
     /// The tracked files that the command before has changed.
     pub fn changed(&self) -> Result<Vec<PathBuf>, JobError> {
         match self {
-            GateSite::Slot(bench) => {
-                Ok(bench.is_changed()?.then(|| PathBuf::from(".")).into_iter().collect())
-            }
+            GateSite::Slot(bench) => Ok(blocking(|| bench.slot.changed_files(&bench.commit))?),
             GateSite::Room(room) => blocking(|| room.differences()),
             GateSite::Layer(layer) => Ok(blocking(|| layer.differences())?.changed),
         }
@@ -139,7 +137,11 @@ impl Job {
         let mut site = GateSite::Room(Box::new(room));
         self.set_up(&site, since).await?;
         if let GateSite::Room(room) = &mut site {
-            blocking(|| room.after_setup())?;
+            // What a setup makes of tracked files is nothing that was asked to be proven.
+            blocking(|| {
+                room.restore()?;
+                room.after_setup()
+            })?;
         }
         Ok(site)
     }

@@ -12,6 +12,7 @@ use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8PathBuf;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The name of the formatter's check, which fails when there is something to format.
@@ -25,8 +26,10 @@ pub struct CommandCheck {
     pub line: String,
     pub ran: ProcessResult,
     pub log: String,
-    /// The command changed tracked files.
+    /// The formatter's check changed tracked files.
     pub changed: bool,
+    /// The tracked files that another command changed.
+    pub rewrote: Vec<PathBuf>,
     pub ms: u64,
     /// The failure before, when the command was run once more on the same tree.
     pub first_try: Option<FirstTry>,
@@ -42,6 +45,19 @@ impl CommandCheck {
             && !self.ran.exit.timed_out
             && !self.ran.exit.stuck
             && !rewrites
+    }
+
+    /// Returns whether the command passed and left what it proves as it was.
+    pub fn is_clean(&self) -> bool {
+        self.passed() && self.rewrote.is_empty()
+    }
+
+    /// Takes down which tracked files the command has changed.
+    pub fn has_changed(&mut self, files: Vec<PathBuf>) {
+        match self.name == FORMAT {
+            true => self.changed = !files.is_empty(),
+            false => self.rewrote = files,
+        }
     }
 
     /// The failure as a sentence: `tests failed with exit code 1`.
@@ -76,6 +92,7 @@ impl CommandCheck {
             failing: failing_tests(text),
             mark: (!text.trim().is_empty()).then(|| failure_fingerprint(text)),
             changed: self.changed,
+            rewrote: self.rewrote.iter().map(|path| path.display().to_string()).collect(),
             warm: self.is_warm,
             ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
             ms: Some(self.ms),
@@ -179,6 +196,7 @@ impl Job {
             ran,
             log,
             changed: false,
+            rewrote: Vec::new(),
             is_warm: false,
             ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             first_try: None,

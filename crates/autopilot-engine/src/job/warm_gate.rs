@@ -5,7 +5,7 @@ use super::change::in_guard_words;
 use super::gate_record::TakenGate;
 use super::gate_site::GateSite;
 use super::own_work::blocking;
-use super::user_command::{self, CommandCheck};
+use super::user_command::CommandCheck;
 use super::{Job, JobError};
 use autopilot_core::doubt::Doubt;
 use autopilot_core::gate_book::GateMark;
@@ -254,9 +254,7 @@ impl Job {
     ) -> Result<CommandCheck, JobError> {
         let site = self.cold_site(commit, since).await?;
         let mut check = self.command_at(name, line, &site, since).await?;
-        if name == user_command::FORMAT {
-            check.changed = !site.changed()?.is_empty();
-        }
+        check.has_changed(site.changed()?);
         Ok(check)
     }
 
@@ -287,6 +285,9 @@ impl Job {
                 }
                 done => done?,
             }
+            if !site.changed()?.is_empty() {
+                return Ok(Err("the setup changes files of the change".to_owned()));
+            }
             if let GateSite::Layer(layer) = &mut site
                 && let Err(error) = blocking(|| Ok::<_, JobError>(layer.before_command()))?
             {
@@ -300,7 +301,7 @@ impl Job {
             if let Some(path) = found.touched.first() {
                 return Ok(Err(format!("a command touched `{}` while it ran", path.display())));
             }
-            check.changed = name == user_command::FORMAT && !found.changed.is_empty();
+            check.has_changed(found.changed);
         }
         Ok(Ok(check))
     }

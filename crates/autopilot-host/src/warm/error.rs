@@ -18,6 +18,9 @@ pub enum WarmError {
     /// The seed was not made, because what the gate left can't be trusted.
     #[error("nothing was kept for warm gates: {0}")]
     NotSealed(SealRefusal),
+    /// A tracked file that was changed before the first command could not be put back.
+    #[error("cannot put `{}` back as it is committed", path.display())]
+    NotRestored { path: PathBuf },
     /// This gate has to be cold.
     #[error("this gate can't start from what the base built: {0}")]
     GoCold(ColdReason),
@@ -28,7 +31,10 @@ impl WarmError {
     pub fn cold_reason(&self) -> Option<&ColdReason> {
         match self {
             WarmError::GoCold(reason) => Some(reason),
-            WarmError::Git(_) | WarmError::File { .. } | WarmError::NotSealed(_) => None,
+            WarmError::Git(_)
+            | WarmError::File { .. }
+            | WarmError::NotSealed(_)
+            | WarmError::NotRestored { .. } => None,
         }
     }
 
@@ -38,7 +44,10 @@ impl WarmError {
             WarmError::File { source, .. } | WarmError::Git(GitError::File { source, .. }) => {
                 source
             }
-            WarmError::Git(_) | WarmError::NotSealed(_) | WarmError::GoCold(_) => return false,
+            WarmError::Git(_)
+            | WarmError::NotSealed(_)
+            | WarmError::NotRestored { .. }
+            | WarmError::GoCold(_) => return false,
         };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }

@@ -1,10 +1,12 @@
 //! A cold room: a commit in a new worktree, with an empty home, empty temporary files and empty
 //! caches, and nothing of any gate before.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::{OnPath, WarmError};
+use super::fill;
 use super::lock::RoomLock;
 use super::mark::TreeMarks;
 use super::scrub::SetupFiles;
@@ -13,7 +15,7 @@ use super::seed::SealedSeed;
 use super::store::WarmStore;
 use super::sweep::clear_room;
 use crate::dir;
-use crate::git::{Oid, Prepare, PreparedSlot, Slot};
+use crate::git::{GitError, Oid, Prepare, PreparedSlot, Slot};
 use crate::jail::{JailMount, JailPlan};
 
 /// The four directories of a room, at the path at which programs see them or at that at which they
@@ -136,6 +138,43 @@ impl ColdRoom {
     pub fn after_setup(&mut self) -> Result<(), WarmError> {
         self.setup = SetupFiles::of(&self.dir.join(ROOT))?;
         Ok(())
+    }
+
+    /// Puts the tracked files back that differ from the commit.
+    pub fn restore(&self) -> Result<(), WarmError> {
+        let changed = self.differences()?;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let (tree, index) = (self.paths().tree, self.dir.join(OWN).join("restore.index"));
+        for path in &changed {
+            let full = tree.join(path);
+            // A directory or a link in its place, or on the way to it.
+            let is_reached = fill::is_reached_without_links(&tree, path);
+            if is_reached && full.symlink_metadata().is_ok() {
+                dir::remove(&full).at("remove", &full)?;
+            }
+        }
+        let hub = &self.store.slots.hub;
+        let commit = self.commit.as_str();
+        hub.git_in(format!("read {commit}"), &tree, &index)
+            .args(["read-tree", commit])
+            .ok()
+            .map_err(GitError::from)?;
+        let mut paths = Vec::new();
+        for path in &changed {
+            paths.extend_from_slice(path.as_os_str().as_bytes());
+            paths.push(0);
+        }
+        hub.git_in(format!("put files of {commit} back"), &tree, &index)
+            .args(["checkout-index", "--force", "-z", "--stdin"])
+            .stdin(paths)
+            .ok()
+            .map_err(GitError::from)?;
+        match self.differences()?.into_iter().next() {
+            None => Ok(()),
+            Some(path) => Err(WarmError::NotRestored { path }),
+        }
     }
 
     /// Returns the tracked files that differ from the commit by content, mode or kind, or are gone.
