@@ -81,12 +81,143 @@ fn a_change_over_the_line_cap_must_shrink() {
 }
 
 #[test]
-fn a_new_todo_must_go() {
+fn one_long_line_is_over_the_cap() {
     told_and_taken_back(
         &stage(),
-        "echo '# TODO later' >> app.txt",
+        "head -c 100000 /dev/zero | tr '\\0' x >> app.txt",
         "printf 'start\\ndone\\n' > app.txt",
-        &["TODO"],
+        &["98 KiB of text; the cap of 50 lines"],
+    );
+}
+
+#[test]
+fn a_mark_past_the_end_of_long_lines_is_seen() {
+    let stage = stage();
+    told_and_taken_back(
+        &stage,
+        "printf 'true %4000s # todo: all of it\\n' '' >> test.sh",
+        "sed -i '$d' test.sh",
+        &["test.sh:7: new todo"],
+    );
+}
+
+#[test]
+fn letters_that_are_not_what_they_look_like_must_go() {
+    for (wrong, told) in [
+        ("printf 'tru\\xd0\\xb5\\n' >> test.sh", r"tru\u{435}"),
+        ("printf '# \\xe2\\x80\\xae\\n' >> test.sh", r"\u{202e}"),
+        ("printf 'a=1 # \\xe2\\x80\\x8b\\n' >> test.sh", r"\u{200b}"),
+    ] {
+        let wrong = format!("/bin/bash -c \\\"{}\\\"", wrong.replace('\\', "\\\\\\\\"));
+        told_and_taken_back(&stage(), &wrong, "sed -i '$d' test.sh", &["test.sh:7", told]);
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_for_another_one_must_go() {
+    let stage = stage();
+    let task = stage.read("tasks/say-done.md");
+    stage.write("tasks/say-done.md", &task.replace("- test.sh", "- test.sh\n- Test.sh"));
+    told_and_taken_back(
+        &stage,
+        "echo x > Test.sh",
+        "rm Test.sh",
+        &["Test.sh: the name can't be told from `test.sh`"],
+    );
+}
+
+#[test]
+fn an_empty_file_is_no_change() {
+    let stage = stage();
+    let agents = "
+- step: build
+  do:
+    - run: \"chmod +x test.sh; echo >> test.sh\"
+    - answer: { changed_files: [test.sh], notes: x }
+- step: fix
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - run: \"chmod -x test.sh; sed -i '$d' test.sh\"
+    - answer: { changed_files: [app.txt], notes: x }
+";
+    stage.agents(&[agents, APPROVES]);
+    stage.run_task().expect(0);
+    assert_eq!(stage.first_task()["iteration"], 2, "{:#}", stage.first_task());
+    assert!(stage.texts_of("fix").contains("the change adds nothing"), "{}", stage.texts_of("fix"));
+}
+
+#[test]
+fn a_new_todo_must_go() {
+    for wrong in ["# todo: later", "# FIXME(ada) later", "# XXX2"] {
+        told_and_taken_back(
+            &stage(),
+            &format!("echo '{wrong}' >> test.sh"),
+            "sed -i '$d' test.sh",
+            &["test.sh:7: new ", wrong],
+        );
+    }
+}
+
+#[test]
+fn a_todo_is_not_exchanged_for_one_that_was_removed() {
+    let stage = stage();
+    stage.write("test.sh", &format!("# TODO\n{}", stage.read("test.sh")));
+    stage.commit("an old promise");
+    told_and_taken_back(
+        &stage,
+        "sed -i 1d test.sh; echo '# TODO' >> test.sh",
+        "sed -i '$d' test.sh; sed -i '1i # TODO' test.sh",
+        &["test.sh:7: new TODO"],
+    );
+}
+
+/// The first build keeps every rule: one round, and these doubts are told to the person.
+#[track_caller]
+fn done_at_once(stage: &Stage, does: &str, told: &[&str]) {
+    let agents = format!(
+        "
+- step: build
+  do:
+    - append: {{ app.txt: \"done\\n\" }}
+    - run: \"{does}\"
+    - answer: {{ changed_files: [], notes: x }}
+"
+    );
+    stage.agents(&[&agents, APPROVES]);
+    stage.run_task().expect(0).says(told);
+    assert_eq!(stage.first_task()["iteration"], 1, "{:#}", stage.first_task());
+}
+
+#[test]
+fn a_todo_in_a_document_is_told() {
+    done_at_once(&stage(), "echo 'TODO: more' >> app.txt", &["app.txt:3: new TODO: `TODO: more`"]);
+}
+
+#[test]
+fn a_test_that_the_task_asks_to_delete_may_go() {
+    let stage = stage();
+    let task = stage.read("tasks/say-done.md").replace("- test.sh", "- tests/");
+    let asks = "- app.txt says done.\n- Delete tests/old_test.sh, it tests nothing.\n";
+    stage.write("tasks/say-done.md", &task.replace("- app.txt says done.\n", asks));
+    done_at_once(
+        &stage,
+        "rm tests/old_test.sh",
+        &["tests/old_test.sh: a test file was deleted, as the task asks"],
+    );
+}
+
+#[test]
+fn the_data_of_a_test_and_a_document_of_a_specification_are_no_tests() {
+    let stage = stage();
+    stage.write("tests/fixtures/a.json", "{}\n");
+    stage.write("spec/protocol.md", "words\n");
+    stage.commit("beside the tests");
+    let task = stage.read("tasks/say-done.md");
+    stage.write("tasks/say-done.md", &task.replace("- test.sh", "- tests/\n- spec/"));
+    done_at_once(
+        &stage,
+        "rm tests/fixtures/a.json spec/protocol.md",
+        &["tests/fixtures/a.json: a file beside the tests was deleted"],
     );
 }
 
