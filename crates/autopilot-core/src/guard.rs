@@ -17,13 +17,15 @@ mod test_code;
 mod text;
 mod todo;
 mod unicode;
+mod work_file;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 pub use finding::{
-    FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, report,
+    FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, noted,
+    report,
 };
 pub use path::is_denied;
 pub use secret::{LeakForm, LeakPlace, SecretLeak};
@@ -124,6 +126,8 @@ pub struct GuardRules<'a> {
     pub forbid_todos: bool,
     /// The text of the task: what it asks for is no fault of the change.
     pub task: &'a str,
+    /// The task and plan files of the run, as paths in the repository.
+    pub task_files: &'a [String],
 }
 
 /// Checks a change and returns the findings, the most severe ones first.
@@ -132,6 +136,7 @@ pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
     findings.extend(path::check(&change.files, rules.allowed_paths, rules.deny_paths));
     findings.extend(repository::check(&change.files, rules.allowed_paths));
     findings.extend(unicode::check(change, rules.task));
+    findings.extend(work_file::check(&change.files, rules));
     findings.extend(conflict::check(change, rules.task));
     findings.extend(size::check(change, rules.diff_line_cap));
     findings.extend(substance::check(change, rules.task));

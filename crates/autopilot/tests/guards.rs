@@ -84,9 +84,9 @@ fn a_change_over_the_line_cap_must_shrink() {
 fn one_long_line_is_over_the_cap() {
     told_and_taken_back(
         &stage(),
-        "head -c 100000 /dev/zero | tr '\\0' x >> app.txt",
+        "seq -s x 20000 >> app.txt",
         "printf 'start\\ndone\\n' > app.txt",
-        &["98 KiB of text; the cap of 50 lines"],
+        &["KiB of text; the cap of 50 lines stands for at most 11 KiB"],
     );
 }
 
@@ -104,11 +104,11 @@ fn a_mark_past_the_end_of_long_lines_is_seen() {
 #[test]
 fn letters_that_are_not_what_they_look_like_must_go() {
     for (wrong, told) in [
-        ("printf 'tru\\xd0\\xb5\\n' >> test.sh", r"tru\u{435}"),
-        ("printf '# \\xe2\\x80\\xae\\n' >> test.sh", r"\u{202e}"),
-        ("printf 'a=1 # \\xe2\\x80\\x8b\\n' >> test.sh", r"\u{200b}"),
+        ("tru\u{435}", r"tru\u{435}"),
+        ("# \u{202e}", r"\u{202e}"),
+        ("a=1 # \u{200b}", r"\u{200b}"),
     ] {
-        let wrong = format!("/bin/bash -c \\\"{}\\\"", wrong.replace('\\', "\\\\\\\\"));
+        let wrong = format!("echo '{wrong}' >> test.sh");
         told_and_taken_back(&stage(), &wrong, "sed -i '$d' test.sh", &["test.sh:7", told]);
     }
 }
@@ -124,6 +124,74 @@ fn a_name_that_is_taken_for_another_one_must_go() {
         "rm Test.sh",
         &["Test.sh: the name can't be told from `test.sh`"],
     );
+}
+
+#[test]
+fn a_task_does_not_choose_what_its_successor_is_asked_for() {
+    let stage = stage();
+    stage.task("second", "Say done again");
+    for name in ["say-done", "second"] {
+        let path = format!("tasks/{name}.md");
+        stage.write(&path, &stage.read(&path).replace("- test.sh", "- tasks/"));
+    }
+    stage.git(&["add", "tasks"]);
+    stage.commit("tasks");
+    let agents = "
+- step: build
+  task: say-done
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - run: \"echo '- nothing' >> tasks/second.md\"
+    - answer: { changed_files: [app.txt, tasks/second.md], notes: x }
+- step: fix
+  do:
+    - run: \"sed -i '$d' tasks/second.md\"
+    - answer: { changed_files: [tasks/second.md], notes: x }
+- step: build
+  do:
+    - append: { app.txt: \"again\\n\" }
+    - answer: { changed_files: [app.txt], notes: x }
+";
+    stage.agents(&[agents, APPROVES]);
+    stage.run(&["run", "--queue", "tasks"]).expect(0);
+    let told = "tasks/second.md: a task file of this run was changed";
+    assert!(stage.texts_of("fix").contains(told), "{}", stage.texts_of("fix"));
+}
+
+#[test]
+fn a_report_that_differs_from_the_change_is_a_doubt() {
+    let stage = stage();
+    let agents = "
+- step: build
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - run: \"echo '# said' >> test.sh\"
+    - answer: { changed_files: [app.txt, lib.sh], commands_ran: [{ cmd: sh test.sh, exit_code: 0 }], notes: x }
+";
+    stage.agents(&[agents, APPROVES]);
+    stage.run_task().expect(0).says(&[
+        "the builder says it changed `lib.sh`, which the change does not hold",
+        "the builder does not say that it changed `test.sh`",
+    ]);
+    assert_eq!(stage.first_task()["iteration"], 1, "a doubt does not block");
+    assert!(
+        stage.texts_of("review").contains("the builder does not say that it changed `test.sh`")
+    );
+}
+
+#[test]
+fn an_honest_report_is_no_doubt() {
+    let stage = stage();
+    let agents = "
+- step: build
+  do:
+    - append: { app.txt: \"done\\n\" }
+    - run: \"echo '# said' >> test.sh\"
+    - answer: { changed_files: [./test.sh, app.txt (new line)], commands_ran: [{ cmd: sh test.sh, exit_code: 0 }], tests_ran: true, tests_passed: true, notes: x }
+";
+    stage.agents(&[agents, APPROVES]);
+    let said = stage.run_task().expect(0).said();
+    assert!(!said.contains("the builder"), "{said}");
 }
 
 #[test]

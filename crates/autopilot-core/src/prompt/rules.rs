@@ -45,6 +45,7 @@ impl BuildRules {
             diff_line_cap: self.diff_line_cap,
             forbid_todos: self.forbid_todos,
             task: &self.task,
+            task_files: &[],
         }
     }
 

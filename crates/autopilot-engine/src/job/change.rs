@@ -5,15 +5,18 @@ use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::command_line::has_word;
+use autopilot_core::flow::FlowInput;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, SameName,
-    Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
+    SameName, Severity,
 };
 use autopilot_core::prompt::BuildRules;
+use autopilot_core::state::Task;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{
     ChangedPath, GitChange, GitError, Hub, LineFact, Oid, PathStatus, list_paths,
 };
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of a binary file that count as one line against the limit of lines.
@@ -62,9 +65,26 @@ impl Job {
         let mut facts =
             guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
         facts.same_names = blocking(|| same_names(hub, change, &facts.files))?;
-        let mut findings = guard::check(&facts, &rules.guards());
+        let mut findings =
+            guard::check(&facts, &GuardRules { task_files: &self.task_files()?, ..rules.guards() });
         findings.extend(self.touched_commands(change, spec));
         Ok(findings)
+    }
+
+    /// The task and plan files of the run, as paths in the repository.
+    fn task_files(&self) -> Result<Vec<String>, JobError> {
+        let state = self.state()?;
+        let root = &self.context.workshop.repo.root;
+        let in_repository = |task: &Task| {
+            let path = Path::new(&task.spec.source);
+            Some(path.strip_prefix(root).unwrap_or(path).to_str()?.to_owned())
+        };
+        Ok(match state.run.flow.row().input {
+            FlowInput::TaskFiles | FlowInput::PlanFile => {
+                state.tasks.iter().filter_map(in_repository).filter(|it| !it.is_empty()).collect()
+            }
+            FlowInput::Text => Vec::new(),
+        })
     }
 
     /// Findings about changed files that a gate's command names: such a change also changes the

@@ -206,6 +206,7 @@ fn item(words: &str) -> Result<Line, String> {
         "times-out" => Ending::TimesOut,
         "misconfigured" => Ending::Misconfigured,
         "leaks" => leaks(next()?)?,
+        "changes" => super::change::changes(next()?)?,
         "broke" => Ending::Broke,
         "hangs" => Ending::Hangs,
         "lost" => Ending::Lost,
