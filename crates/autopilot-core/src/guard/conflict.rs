@@ -6,7 +6,8 @@ use super::todo::excerpt;
 use super::{Change, Finding, FindingSource, Severity};
 
 /// Reports the markers that are new. In a document, in the data of a test and where the task is about
-/// such markers they may be what the file is for, so a reviewer judges them.
+/// such markers they may be what the file is for, so a reviewer judges them; those of a merge of the
+/// run itself never are.
 pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
     let task = task.to_lowercase();
     let is_topic = task.contains("conflict") || task.contains("<<<<<<<");
@@ -14,6 +15,7 @@ pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
         .into_iter()
         .map(|line| {
             let severity = match TextKind::of(&line.path) {
+                _ if names_commit(&line.text) => Severity::Blocker,
                 TextKind::Code if !is_topic => Severity::Blocker,
                 TextKind::Code | TextKind::Document | TextKind::Data => Severity::Major,
             };
@@ -32,6 +34,12 @@ pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
 fn is_marker(text: &str) -> bool {
     let rest = text.strip_prefix("<<<<<<<").or_else(|| text.strip_prefix(">>>>>>>"));
     rest.is_some_and(|rest| rest.trim_end().is_empty() || rest.starts_with(' '))
+}
+
+/// Whether a marker names a commit by its full id, as those do that a merge of the run left.
+fn names_commit(text: &str) -> bool {
+    let label = text.get(7..).unwrap_or_default().trim();
+    matches!(label.len(), 40 | 64) && label.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -81,6 +89,16 @@ mod tests {
         ] {
             let wanted = if is_told { Severity::Major } else { Severity::Blocker };
             assert_eq!(severity(path, task), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_conflict_of_the_run_itself_blocks_in_every_file() {
+        let text = format!(">>>>>>> {}", "5b7bd50eed".repeat(4));
+        for path in ["docs/merging.md", "tests/fixtures/merge.rs", "src/merge.rs"] {
+            let line = ChangedLine { path: path.into(), line: 1, text: text.clone() };
+            let change = Change { added: vec![line], ..Change::default() };
+            assert_eq!(check(&change, "conflict")[0].severity, Severity::Blocker, "{path}");
         }
     }
 }

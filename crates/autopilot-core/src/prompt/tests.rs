@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use std::sync::LazyLock;
 
 const CAPS: Caps = Caps { prompt_bytes_max: 4_096, tail_lines_max: 200 };
-
 const SKILLS: SkillPolicy = SkillPolicy {
     detect_skills: true,
     allow_upscale: true,

@@ -45,6 +45,9 @@ fn sample(name: &str) -> Option<Sample> {
         "moved-todo" => Change { removed: vec![line("a.rs", TODO)], ..added("a.rs", TODO) },
         "todo-in-a-document" => added("a.md", TODO),
         "conflict" => added("a.rs", "<<<<<<< ours"),
+        "own-conflict-in-a-document" => {
+            added("a.md", &format!("<<<<<<< {}", "5b7bd50eed".repeat(4)))
+        }
         "conflict-in-a-document" => added("a.md", "<<<<<<< ours"),
         "long-line" => Change { inserted_bytes: 5_000_000, ..added("a.rs", "x") },
         "unread-files" => Change { unread_files: 1, ..added("a.rs", "x") },

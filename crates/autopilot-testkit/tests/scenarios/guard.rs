@@ -11,6 +11,7 @@ fn a_change_that_breaks_a_rule_is_repaired_before_it_is_merged() {
         "todo",
         "exchanged-todo",
         "conflict",
+        "own-conflict-in-a-document",
         "long-line",
         "unread-files",
         "nothing",
