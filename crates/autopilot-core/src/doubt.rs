@@ -3,7 +3,7 @@
 //! A doubt never blocks by itself. What blocks is an outcome or a finding; what neither blocks nor asks
 //! for a look is a note.
 
-use crate::guard::{Finding, FindingSource, Severity};
+use crate::guard::{Finding, FindingEffect, FindingSource};
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 
@@ -83,16 +83,20 @@ impl Doubt {
         Doubt { test: Some(test.to_owned()), ..self }
     }
 
-    /// The doubt that a finding raises; none for one that blocks, because that is repaired.
+    /// The doubt that a finding raises; none for one that blocks, because that is repaired, and none
+    /// for one that asks for no look.
     pub fn of_finding(found: &Finding) -> Option<Doubt> {
         let kind = match found.source {
-            _ if found.severity == Severity::Blocker => return None,
+            _ if found.severity.effect() != FindingEffect::IsDoubted => return None,
             FindingSource::Secret => DoubtKind::Secret,
+            FindingSource::Instructions => DoubtKind::Instructions,
             FindingSource::TestCode | FindingSource::Ci => DoubtKind::WeakenedCheck,
             FindingSource::Paths
             | FindingSource::Repository
             | FindingSource::DiffCap
             | FindingSource::Todo
+            | FindingSource::Substance
+            | FindingSource::Unicode
             | FindingSource::Validation
             | FindingSource::Review
             | FindingSource::Uat
@@ -119,6 +123,7 @@ pub fn ranked(mut doubts: Vec<Doubt>) -> Vec<Doubt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::Severity;
 
     #[test]
     fn the_worst_doubt_comes_first_and_none_twice() {
@@ -143,6 +148,7 @@ mod tests {
             Finding::new(FindingSource::TestCode, severity, "a test is skipped", "").in_file("a.py")
         };
         assert_eq!(Doubt::of_finding(&found(Severity::Blocker)), None);
+        assert_eq!(Doubt::of_finding(&found(Severity::Minor)), None);
         let told = Doubt::new(DoubtKind::WeakenedCheck, "a.py: a test is skipped");
         assert_eq!(Doubt::of_finding(&found(Severity::Major)), Some(told.about_file("a.py")));
     }

@@ -122,13 +122,6 @@ impl CommandNotRun {
     }
 }
 
-/// The difference between the builder's claim about the tests and what the controller saw. It is
-/// shown to the reviewer and does not block.
-pub fn untrue_claim(tests_passed: Option<bool>, failure: Option<String>) -> Option<String> {
-    let failure = failure.filter(|_| tests_passed == Some(true))?;
-    Some(format!("the builder says the tests passed, but {failure}"))
-}
-
 impl SeenCommand {
     /// Returns whether the command failed.
     pub fn failed(&self) -> bool {
@@ -310,15 +303,5 @@ mod tests {
         let failures = NewFailures::of(failed.into_iter());
         assert_eq!(failures.reasons, ["lint failed"]);
         assert_eq!(failures.excused, ["tests failed"]);
-    }
-
-    #[test]
-    fn a_claim_is_untrue_only_if_it_was_made_and_the_tests_failed() {
-        let failure = || Some("tests failed with exit code 1".to_owned());
-        let told = "the builder says the tests passed, but tests failed with exit code 1";
-        assert_eq!(untrue_claim(Some(true), failure()).as_deref(), Some(told));
-        for (claim, failure) in [(Some(true), None), (Some(false), failure()), (None, failure())] {
-            assert_eq!(untrue_claim(claim, failure), None);
-        }
     }
 }

@@ -2,21 +2,35 @@
 //!
 //! The same change gives the same findings in the same order.
 
+mod asked;
 mod conflict;
 pub mod finding;
+mod letter;
+mod moved;
 pub mod path;
 mod repository;
 pub mod secret;
 pub mod secret_value;
+mod size;
+mod substance;
 mod test_code;
+mod text;
 mod todo;
+mod unicode;
+mod work_file;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
-pub use finding::{FINDINGS_MAX, Finding, FindingSource, Severity, broken_rules, doubts, report};
+pub use finding::{
+    FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, noted,
+    report,
+};
 pub use path::is_denied;
 pub use secret::{LeakForm, LeakPlace, SecretLeak};
 pub use test_code::is_test_path;
+pub use unicode::same_names;
 
 /// A whole change against its base, with staged and untracked files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,10 +38,24 @@ pub struct Change {
     pub files: Vec<ChangedFile>,
     pub insertions: u64,
     pub deletions: u64,
+    /// The bytes of the added lines, and of the removed ones.
+    #[serde(default)]
+    pub inserted_bytes: u64,
+    #[serde(default)]
+    pub deleted_bytes: u64,
+    /// The number of changed files that are not in `files`.
+    #[serde(default)]
+    pub unread_files: usize,
+    /// Whether lines that the rules look for may have been missed.
+    #[serde(default)]
+    pub has_unread_lines: bool,
     /// The added lines, with their numbers in the new files.
     pub added: Vec<ChangedLine>,
     /// The removed lines, with their numbers in the old files.
     pub removed: Vec<ChangedLine>,
+    /// The new paths that can be taken for another one of the tree.
+    #[serde(default)]
+    pub same_names: Vec<SameName>,
     /// The known secrets whose values the change holds.
     #[serde(default)]
     pub leaks: Vec<SecretLeak>,
@@ -71,6 +99,13 @@ pub enum FileMode {
     Gitlink,
 }
 
+/// A new path that can be taken for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SameName {
+    pub path: String,
+    pub other: String,
+}
+
 /// One line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedLine {
@@ -80,7 +115,7 @@ pub struct ChangedLine {
 }
 
 /// The rules that hold for a change.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct GuardRules<'a> {
     /// The paths that may be changed; empty for all but the denied ones.
     pub allowed_paths: &'a [String],
@@ -89,6 +124,10 @@ pub struct GuardRules<'a> {
     pub diff_line_cap: u64,
     /// Whether new TODO and FIXME lines are refused.
     pub forbid_todos: bool,
+    /// The text of the task: what it asks for is no fault of the change.
+    pub task: &'a str,
+    /// The task and plan files of the run, as paths in the repository.
+    pub task_files: &'a [String],
 }
 
 /// Checks a change and returns the findings, the most severe ones first.
@@ -96,43 +135,25 @@ pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
     let mut findings = secret::check(change);
     findings.extend(path::check(&change.files, rules.allowed_paths, rules.deny_paths));
     findings.extend(repository::check(&change.files, rules.allowed_paths));
-    findings.extend(conflict::check(change));
-    findings.extend(diff_cap(change, rules.diff_line_cap));
+    findings.extend(unicode::check(change, rules.task));
+    findings.extend(work_file::check(&change.files, rules));
+    findings.extend(conflict::check(change, rules.task));
+    findings.extend(size::check(change, rules.diff_line_cap));
+    findings.extend(substance::check(change, rules.task));
     if rules.forbid_todos {
-        findings.extend(todo::check(change));
+        findings.extend(todo::check(change, rules.task));
     }
-    findings.extend(test_code::check(change));
+    findings.extend(test_code::check(change, rules.task));
     finding::limited(findings)
 }
 
-/// Checks the number of inserted and deleted lines; names the files with the most of them.
-fn diff_cap(change: &Change, cap: u64) -> Option<Finding> {
-    let total = change.insertions.saturating_add(change.deletions);
-    if total <= cap {
-        return None;
-    }
-    let mut weights = std::collections::BTreeMap::<&str, u64>::new();
-    for line in change.added.iter().chain(&change.removed) {
-        *weights.entry(&line.path).or_default() += 1;
-    }
-    let mut heaviest: Vec<(&str, u64)> = weights.into_iter().collect();
-    heaviest.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let named: Vec<String> = heaviest
-        .iter()
-        .take(3)
-        .map(|(path, lines)| format!("{} {lines}", finding::visible(path)))
-        .collect();
-    let most =
-        if named.is_empty() { String::new() } else { format!("; most in {}", named.join(", ")) };
-    Some(Finding::new(
-        FindingSource::DiffCap,
-        Severity::Blocker,
-        format!(
-            "the change has {total} lines ({} added, {} removed); the cap is {cap}{most}",
-            change.insertions, change.deletions
-        ),
-        "undo changes that the task does not ask for, or split the task",
-    ))
+/// Whether a line must be read however long the change or the line is: a rule may have to say
+/// something about it.
+pub fn is_watched(line: &str) -> bool {
+    static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)to-?do|fix-?me|xxx|unimplemented!|^<<<<<<<|^>>>>>>>").ok()
+    });
+    !line.is_ascii() || WORDS.as_ref().is_none_or(|words| words.is_match(line))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! [`event`] and [`input`] for what the core writes and hears, [`state`] for what it knows,
 //! [`decide`] for the rules, [`pilot`] for the loop that the engine turns.
 
+pub mod claim;
 pub mod command_line;
 pub mod config;
 pub mod dag;

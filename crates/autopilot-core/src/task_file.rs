@@ -60,6 +60,19 @@ pub struct TaskSpec {
     pub path: Utf8PathBuf,
 }
 
+impl TaskSpec {
+    /// All that the task says in sentences, one per line.
+    pub fn text(&self) -> String {
+        let parts = [&self.acceptance, &self.constraints, &self.uat, &self.notes];
+        let lines = parts.into_iter().flatten().map(String::as_str);
+        [self.title.as_str(), self.goal.as_str()]
+            .into_iter()
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
 /// The commands of a task, which override those of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOverrides {

@@ -22,6 +22,7 @@
 //! Whatever workflow is made and not spelt out has the same steps again, as `a-i2` and so on.
 
 mod board;
+mod change;
 mod parse;
 
 use crate::agent::Agents;

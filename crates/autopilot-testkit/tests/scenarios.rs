@@ -7,6 +7,8 @@ use autopilot_testkit::scenario::{Story, play};
 
 #[path = "scenarios/goal.rs"]
 mod goal;
+#[path = "scenarios/guard.rs"]
+mod guard;
 #[path = "scenarios/machine.rs"]
 mod machine;
 #[path = "scenarios/proof.rs"]

@@ -33,7 +33,7 @@ fn the_builder_is_told_the_rules_it_is_judged_by() {
             "only under `app.txt`, `test.sh`",
             "nothing under `infra/`",
             "at most 77 lines",
-            "TODO or FIXME",
+            "TODO, FIXME or XXX",
         ] {
             assert!(prompt.contains(rule), "`{rule}` is not in {step}:\n{prompt}");
         }

@@ -166,7 +166,7 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 
 # safety:
 #   deny_paths: []               # never changed by a task, as in [infra/, billing/]
-#   forbid_todos: true           # no new TODO or FIXME
+#   forbid_todos: true           # no new TODO, FIXME or XXX
 
 # gates:
 #   review: required             # evidence: only issues that cite a failing check, a criterion

@@ -11,16 +11,41 @@ rows! {
 /// The weight of a finding, in falling order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-Severity -> &'static str {
-    Blocker: "blocker",
-    Major: "major",
-    Minor: "minor",
+Severity -> SeverityRow {
+    Blocker: SeverityRow { word: "blocker", effect: FindingEffect::Blocks },
+    /// The change may be right, and somebody must look.
+    Major: SeverityRow { word: "major", effect: FindingEffect::IsDoubted },
+    /// The change is as it should be, as far as the rule can see.
+    Minor: SeverityRow { word: "minor", effect: FindingEffect::IsNoted },
 }}
+
+/// What the severity of a finding means.
+#[derive(Debug, Clone, Copy)]
+pub struct SeverityRow {
+    word: &'static str,
+    effect: FindingEffect,
+}
+
+/// What a finding of the guards does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindingEffect {
+    /// The change goes back to the builder and is never merged with it.
+    Blocks,
+    /// The reviewer sees it, and a person is told to look at it before the merge.
+    IsDoubted,
+    /// The reviewer sees it, and it is noted for people.
+    IsNoted,
+}
 
 impl Severity {
     /// The word for the severity in messages.
     pub fn as_str(self) -> &'static str {
-        self.row()
+        self.row().word
+    }
+
+    /// Whether a finding of this severity blocks or is told, and how.
+    pub fn effect(self) -> FindingEffect {
+        self.row().effect
     }
 
     /// The rank of the severity: the lower, the more urgent.
@@ -38,6 +63,12 @@ pub enum FindingSource {
     Ci,
     DiffCap,
     Todo,
+    /// Whether the change says or does anything.
+    Substance,
+    /// Letters and names that are not what they look like.
+    Unicode,
+    /// Files that tell a run what to do.
+    Instructions,
     TestCode,
     Secret,
     Validation,
@@ -121,13 +152,21 @@ pub fn report(findings: &[Finding]) -> String {
 
 /// The findings that block by themselves, each as a sentence; the others go to the reviewer.
 pub fn broken_rules(findings: &[Finding]) -> Vec<String> {
-    let blocks = |found: &&Finding| found.severity == Severity::Blocker;
-    findings.iter().filter(blocks).map(Finding::sentence).collect()
+    with_effect(findings, FindingEffect::Blocks).map(Finding::sentence).collect()
 }
 
 /// The findings that do not block but that the reviewer and the person must know.
 pub fn doubts(findings: &[Finding]) -> Vec<Doubt> {
     findings.iter().filter_map(Doubt::of_finding).collect()
+}
+
+/// The findings that are only noted, each as a sentence.
+pub fn noted(findings: &[Finding]) -> Vec<String> {
+    with_effect(findings, FindingEffect::IsNoted).map(Finding::sentence).collect()
+}
+
+fn with_effect(findings: &[Finding], effect: FindingEffect) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(move |found| found.severity.effect() == effect)
 }
 
 /// Keeps the most severe findings; within a severity their order stays.

@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn rules() -> GuardRules<'static> {
-        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 100, forbid_todos: false }
+        GuardRules { diff_line_cap: 100, ..GuardRules::default() }
     }
 
     #[test]

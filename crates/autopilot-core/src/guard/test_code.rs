@@ -3,14 +3,17 @@
 
 mod language;
 
+use super::asked::{AskedRemoval, asked_removal};
+use super::moved::new_lines;
+use super::text::{TextKind, is_fixture};
 use super::todo::{excerpt, not_moved};
-use super::{Change, ChangedLine, FileStatus, Finding, FindingSource, Severity};
+use super::{Change, ChangedFile, ChangedLine, FileStatus, Finding, FindingSource, Severity};
 use language::{Language, Sign};
 
 pub use language::is_test_path;
 
-pub(super) fn check(change: &Change) -> Vec<Finding> {
-    let mut findings = deleted(change);
+pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
+    let mut findings = deleted(change, task);
     let gone: Vec<&str> = change
         .files
         .iter()
@@ -21,40 +24,87 @@ pub(super) fn check(change: &Change) -> Vec<Finding> {
     let added: Vec<&ChangedLine> = change.added.iter().filter(kept).collect();
     let removed: Vec<&ChangedLine> = change.removed.iter().filter(kept).collect();
     findings.extend(fewer_tests(&added, &removed));
-    findings.extend(skipped(&added, &removed));
+    findings.extend(skipped(change));
     findings.extend(fewer_checks(&added, &removed));
     findings.extend(empty_checks(&added, &removed));
     findings
 }
 
-fn deleted(change: &Change) -> Vec<Finding> {
-    let fix = "restore it; change the code, not the tests";
+fn deleted(change: &Change, task: &str) -> Vec<Finding> {
     change
         .files
         .iter()
         .filter_map(|file| match file.status {
-            FileStatus::Deleted if is_test_path(&file.path) => {
-                Some(("a test file was deleted".to_owned(), file.path.as_str()))
-            }
+            FileStatus::Deleted => lost_file(change, file, task),
             FileStatus::Renamed => {
                 let old = file.old_path.as_deref()?;
-                let lost = is_test_path(old) && !is_test_path(&file.path);
+                let lost = is_test(old) && !is_test(&file.path);
                 let to = excerpt(&file.path);
                 lost.then(|| {
-                    (format!("a test file was moved to `{to}`, where it is not run as a test"), old)
+                    let what =
+                        format!("a test file was moved to `{to}`, where it is not run as a test");
+                    gone_test(old, what, task)
                 })
             }
             FileStatus::Added
             | FileStatus::Modified
-            | FileStatus::Deleted
             | FileStatus::Copied
             | FileStatus::TypeChanged
             | FileStatus::Unmerged => None,
         })
-        .map(|(message, path)| {
-            Finding::new(FindingSource::TestCode, Severity::Blocker, message, fix).in_file(path)
-        })
         .collect()
+}
+
+/// A file among the tests that was deleted. A test whose tests and assertions are now in another
+/// file was moved there.
+fn lost_file(change: &Change, file: &ChangedFile, task: &str) -> Option<Finding> {
+    let path = file.path.as_str();
+    if is_test(path) {
+        let is_lost = !is_merged_elsewhere(change, path);
+        return is_lost.then(|| gone_test(path, "a test file was deleted".to_owned(), task));
+    }
+    if !is_test_path(path) && !is_fixture(path) || TextKind::of(path) == TextKind::Document {
+        return None;
+    }
+    let severity = match asked_removal(task, path) {
+        AskedRemoval::ByName => Severity::Minor,
+        AskedRemoval::InGeneral | AskedRemoval::No => Severity::Major,
+    };
+    let message = "a file beside the tests was deleted; a test that reads it may ask less now";
+    let fix = "restore it unless no test needs it";
+    Some(Finding::new(FindingSource::TestCode, severity, message, fix).in_file(path))
+}
+
+fn gone_test(path: &str, what: String, task: &str) -> Finding {
+    let (severity, message, fix) = match asked_removal(task, path) {
+        AskedRemoval::No => (Severity::Blocker, what, "restore it; change the code, not the tests"),
+        AskedRemoval::InGeneral => (
+            Severity::Major,
+            format!("{what}; the task asks for such work without naming this file"),
+            "restore it unless the task means this file",
+        ),
+        AskedRemoval::ByName => (Severity::Minor, format!("{what}, as the task asks"), ""),
+    };
+    Finding::new(FindingSource::TestCode, severity, message, fix).in_file(path)
+}
+
+/// Whether a file is run as a test: by its name, or as a program in a directory of tests. The data
+/// of tests and the documents of a specification are none.
+fn is_test(path: &str) -> bool {
+    is_test_path(path) && TextKind::of(path) == TextKind::Code
+        || path.ends_with(".snap") && is_test_path(path)
+}
+
+/// Whether each test and each assertion of a deleted file was added to a file of tests.
+fn is_merged_elsewhere(change: &Change, path: &str) -> bool {
+    let Some(language) = Language::of(path) else { return false };
+    let is_sign =
+        |text: &str| [Sign::Test, Sign::Check].into_iter().any(|sign| language.shows(sign, text));
+    let lost: Vec<&ChangedLine> =
+        change.removed.iter().filter(|line| line.path == path && is_sign(&line.text)).collect();
+    let has_test = lost.iter().any(|line| language.shows(Sign::Test, &line.text));
+    let now = change.added.iter().filter(|line| is_test(&line.path));
+    has_test && not_moved(lost.into_iter(), now).is_empty()
 }
 
 /// The lines that show a sign of their language.
@@ -80,9 +130,9 @@ fn fewer_tests(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Option<Findi
     Some(weaker(message, fix, &first.path, first.line))
 }
 
-fn skipped(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Vec<Finding> {
-    let (now, before) = (showing(added, Sign::Skip), showing(removed, Sign::Skip));
-    not_moved(now.into_iter(), before.into_iter())
+fn skipped(change: &Change) -> Vec<Finding> {
+    let skips = |line: &ChangedLine| !showing(&[line], Sign::Skip).is_empty();
+    new_lines(change, skips)
         .into_iter()
         .map(|line| {
             let message = format!("a test is skipped: `{}`", excerpt(&line.text));

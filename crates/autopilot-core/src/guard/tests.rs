@@ -48,12 +48,18 @@ fn said(change: &Change, allowed: &[&str], denied: &[&str]) -> String {
             deny_paths: &denied,
             diff_line_cap: 800,
             forbid_todos: true,
+            ..GuardRules::default()
         },
     ))
 }
 
 fn of_files(files: Vec<ChangedFile>) -> Change {
-    Change { files, ..Change::default() }
+    let added = files.iter().map(|file| ChangedLine {
+        path: file.path.clone(),
+        line: 1,
+        text: "x".to_owned(),
+    });
+    Change { added: added.collect(), files, ..Change::default() }
 }
 
 fn of_lines(added: &[(&str, &str)], removed: &[(&str, &str)]) -> Change {
@@ -158,19 +164,19 @@ fn new_todos_are_named_by_line_and_moved_ones_are_not_new() {
         &[
             ("a.rs", "// TODO: later"),
             ("a.rs", "let todos = TODOS;"),
-            ("b.rs", "    // FIXME moved"),
-            ("b.rs", "// FIXME moved"),
-            ("b.rs", "todo!()"),
+            ("b.rs", "    // FIXME moved with its words"),
+            ("b.rs", "// FIXME moved with its words"),
+            ("b.rs", "// TODO removed"),
         ],
-        &[("a.rs", "// FIXME moved"), ("a.rs", "// TODO removed")],
+        &[("a.rs", "// FIXME moved with its words"), ("a.rs", "// TODO removed")],
     );
     assert_eq!(
         said(&change, &[], &[]),
         "blocker: a.rs:1: new TODO: `// TODO: later`; do it now, or remove the comment\n\
-         blocker: b.rs:4: new FIXME: `// FIXME moved`; do it now, or remove the comment"
+         blocker: b.rs:4: new FIXME: `// FIXME moved with its words`; do it now, or remove the comment\n\
+         blocker: b.rs:5: new TODO: `// TODO removed`; do it now, or remove the comment"
     );
-    let rules =
-        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: false };
+    let rules = GuardRules { diff_line_cap: 800, forbid_todos: false, ..GuardRules::default() };
     assert_eq!(check(&change, &rules), []);
 }
 
@@ -187,6 +193,62 @@ fn deleted_tests_block() {
         "blocker: tests/login.rs: a test file was deleted; restore it; change the code, not the tests\n\
          blocker: tests/a_test.py: a test file was moved to `attic/a.txt`, where it is not run as a test; restore it; change the code, not the tests"
     );
+}
+
+#[test]
+fn the_end_of_a_test_that_the_task_asks_for_is_told() {
+    let change = of_files(vec![file(FileStatus::Deleted, "tests/old_test.sh")]);
+    for (task, severity) in [
+        ("Say done", "blocker"),
+        ("Keep tests/old_test.sh, delete the flag", "blocker"),
+        ("Consolidate the tests", "major"),
+        ("Delete tests/old_test.sh", "minor"),
+    ] {
+        let found = report(&check(
+            &change,
+            &GuardRules { task, diff_line_cap: 9, ..GuardRules::default() },
+        ));
+        assert!(found.starts_with(severity), "{task}: {found}");
+    }
+}
+
+#[test]
+fn data_and_documents_beside_the_tests_are_no_tests() {
+    for (path, severity) in [
+        ("tests/fixtures/a.json", "major"),
+        ("tests/data.csv", "major"),
+        ("spec/protocol.md", ""),
+        ("spec/README", ""),
+        ("spec/login_spec.rb", "blocker"),
+        ("tests/snapshots/a.snap", "blocker"),
+    ] {
+        let found = said(&of_files(vec![file(FileStatus::Deleted, path)]), &[], &[]);
+        assert!(
+            found.starts_with(severity) && found.is_empty() == severity.is_empty(),
+            "{path}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_test_file_whose_tests_are_now_in_another_one_was_moved() {
+    let (test, check) = ("def test_old():", "    assert old() == 1");
+    let change = |added: &[(&str, &str)]| Change {
+        files: vec![file(FileStatus::Deleted, "tests/old_test.py")],
+        ..of_lines(added, &[("tests/old_test.py", test), ("tests/old_test.py", check)])
+    };
+    let into = |path: &str| said(&change(&[(path, test), (path, check)]), &[], &[]);
+    assert_eq!(into("tests/all_test.py"), "");
+    assert!(into("attic/old.py").starts_with("blocker"));
+    let weaker = said(&change(&[("tests/all_test.py", test)]), &[], &[]);
+    assert!(weaker.starts_with("blocker"), "{weaker}");
+}
+
+#[test]
+fn a_skip_is_not_exchanged_for_one_that_was_removed() {
+    let skip = "#[ignore]";
+    let found = said(&of_lines(&[("b.rs", skip)], &[("a.rs", skip)]), &[], &[]);
+    assert!(found.contains("a test is skipped"), "{found}");
 }
 
 #[test]
@@ -290,10 +352,13 @@ fn settings_that_agents_obey_change_only_where_a_task_names_them() {
 fn names_can_t_command_the_terminal() {
     let found =
         said(&of_files(vec![file(FileStatus::Added, "infra/\u{1b}[2J\u{202e}x")]), &[], &["infra"]);
+    let name = r"infra/\u{1b}[2J\u{202e}x";
     assert_eq!(
         found,
         format!(
-            "blocker: infra/\\u{{1b}}[2J\\u{{202e}}x: changes under `infra` are denied; {UNDO}"
+            "blocker: {name}: changes under `infra` are denied; {UNDO}\n\
+             blocker: {name}: the name holds a character that turns the direction of writing \
+             (\\u{{202e}}); rename the file with plain letters"
         )
     );
 }
@@ -301,9 +366,9 @@ fn names_can_t_command_the_terminal() {
 #[test]
 fn the_number_of_findings_is_limited_and_the_worst_stay() {
     let mut change = of_lines(&vec![("a.rs", "// TODO x"); 300], &[]);
-    change.files = vec![file(FileStatus::Modified, "Jenkinsfile")];
-    let rules =
-        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 800, forbid_todos: true };
+    change.files =
+        vec![file(FileStatus::Modified, "Jenkinsfile"), file(FileStatus::Modified, "a.rs")];
+    let rules = GuardRules { diff_line_cap: 800, forbid_todos: true, ..GuardRules::default() };
     let findings = check(&change, &rules);
     assert_eq!(findings.len(), FINDINGS_MAX);
     assert!(findings.iter().all(|finding| finding.severity == Severity::Blocker));

@@ -127,6 +127,7 @@ mod tests {
         deny_paths: Vec::new(),
         diff_line_cap: 800,
         forbid_todos: true,
+        task: String::new(),
     };
 
     fn task() -> TaskSpec {

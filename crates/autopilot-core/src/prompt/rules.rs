@@ -19,6 +19,8 @@ pub struct BuildRules {
     pub diff_line_cap: u64,
     /// Whether new TODO and FIXME lines are refused.
     pub forbid_todos: bool,
+    /// The text of the task.
+    pub task: String,
 }
 
 impl BuildRules {
@@ -31,6 +33,7 @@ impl BuildRules {
             deny_paths: denied.cloned().collect(),
             diff_line_cap: config.rounds.diff_line_cap,
             forbid_todos: config.safety.forbid_todos,
+            task: spec.text(),
         }
     }
 
@@ -41,6 +44,8 @@ impl BuildRules {
             deny_paths: &self.deny_paths,
             diff_line_cap: self.diff_line_cap,
             forbid_todos: self.forbid_todos,
+            task: &self.task,
+            task_files: &[],
         }
     }
 
@@ -70,7 +75,7 @@ impl BuildRules {
             rules.push(format!("It adds and removes at most {cap} lines in all."));
         }
         if self.forbid_todos {
-            rules.push("It adds no line with TODO or FIXME.".to_owned());
+            rules.push("It adds no line with TODO, FIXME or XXX.".to_owned());
         }
         if !rules.is_empty() {
             text.push_str("The change is refused unless it keeps these rules:\n\n");

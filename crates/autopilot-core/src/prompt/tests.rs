@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use std::sync::LazyLock;
 
 const CAPS: Caps = Caps { prompt_bytes_max: 4_096, tail_lines_max: 200 };
-
 const SKILLS: SkillPolicy = SkillPolicy {
     detect_skills: true,
     allow_upscale: true,
@@ -35,6 +34,7 @@ static RULES: LazyLock<BuildRules> = LazyLock::new(|| BuildRules {
     deny_paths: vec!["infra/".to_owned()],
     diff_line_cap: 800,
     forbid_todos: true,
+    task: String::new(),
 });
 
 fn build(task: &TaskSpec) -> Build<'_> {
@@ -117,7 +117,7 @@ fn a_first_build() {
     - It changes files only under `src/`.
     - It changes nothing under `infra/`.
     - It adds and removes at most 800 lines in all.
-    - It adds no line with TODO or FIXME.
+    - It adds no line with TODO, FIXME or XXX.
 
     ## How to work
 

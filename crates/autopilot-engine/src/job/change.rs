@@ -5,16 +5,24 @@ use super::workshop::Workshop;
 use super::{Context, Job, JobError};
 use crate::leak;
 use autopilot_core::command_line::has_word;
+use autopilot_core::flow::FlowInput;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
+    SameName, Severity,
 };
 use autopilot_core::prompt::BuildRules;
+use autopilot_core::state::Task;
 use autopilot_core::task_file::TaskSpec;
-use autopilot_host::git::{ChangedPath, GitChange, LineFact, Oid, PathStatus};
+use autopilot_host::git::{
+    ChangedPath, GitChange, GitError, Hub, LineFact, Oid, PathStatus, list_paths,
+};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of a binary file that count as one line against the limit of lines.
 const BYTES_PER_LINE: u64 = 80;
+/// The paths of a tree that new names are compared with.
+const TREE_PATHS_MAX: usize = 500_000;
 
 impl Job {
     /// The commit that a gate checks.
@@ -54,11 +62,29 @@ impl Job {
         let Context { workshop: Workshop { hub, .. }, border, .. } = &*self.context;
         let leaks = blocking(|| border.leaks_in_change(hub, &change.base_tree, &change.tree))?;
         let rules = BuildRules::of(&self.context.config, spec);
-        let change_with_leaks =
+        let mut facts =
             guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
-        let mut findings = guard::check(&change_with_leaks, &rules.guards());
+        facts.same_names = blocking(|| same_names(hub, change, &facts.files))?;
+        let mut findings =
+            guard::check(&facts, &GuardRules { task_files: &self.task_files()?, ..rules.guards() });
         findings.extend(self.touched_commands(change, spec));
         Ok(findings)
+    }
+
+    /// The task and plan files of the run, as paths in the repository.
+    fn task_files(&self) -> Result<Vec<String>, JobError> {
+        let state = self.state()?;
+        let root = &self.context.workshop.repo.root;
+        let in_repository = |task: &Task| {
+            let path = Path::new(&task.spec.source);
+            Some(path.strip_prefix(root).unwrap_or(path).to_str()?.to_owned())
+        };
+        Ok(match state.run.flow.row().input {
+            FlowInput::TaskFiles | FlowInput::PlanFile => {
+                state.tasks.iter().filter_map(in_repository).filter(|it| !it.is_empty()).collect()
+            }
+            FlowInput::Text => Vec::new(),
+        })
     }
 
     /// Findings about changed files that a gate's command names: such a change also changes the
@@ -83,13 +109,34 @@ impl Job {
     }
 }
 
+/// The new paths of a change that can be taken for others of its tree.
+fn same_names(
+    hub: &Hub,
+    change: &GitChange,
+    files: &[ChangedFile],
+) -> Result<Vec<SameName>, GitError> {
+    let has_new = change.paths.iter().any(|path| {
+        matches!(path.status, PathStatus::Added | PathStatus::Renamed | PathStatus::Copied)
+    });
+    if !has_new {
+        return Ok(Vec::new());
+    }
+    let listing = list_paths(hub, &change.tree, TREE_PATHS_MAX)?;
+    Ok(guard::same_names(files, listing.paths.iter().map(String::as_str)))
+}
+
 pub(super) fn in_guard_words(change: &GitChange) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
         insertions: change.insertions + change.binary_bytes / BYTES_PER_LINE,
         deletions: change.deletions,
+        inserted_bytes: change.inserted_bytes,
+        deleted_bytes: change.deleted_bytes,
+        unread_files: change.paths_left_out,
+        has_unread_lines: change.lines_unread,
         added: change.added.iter().map(line).collect(),
         removed: change.removed.iter().map(line).collect(),
+        same_names: Vec::new(),
         leaks: Vec::new(),
     }
 }

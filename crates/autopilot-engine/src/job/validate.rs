@@ -1,18 +1,20 @@
 //! VALIDATE and PREFLIGHT: the controller runs the commands itself, on a committed tree, in a
 //! directory that no agent has written to.
 
+use super::change::in_guard_words;
 use super::mend::Mending;
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
-use autopilot_agents::answer::Summary;
+use autopilot_agents::answer::{CommandRan, Summary};
+use autopilot_core::claim::{BuilderClaim, ClaimScope, differences};
 use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::{Facts, Outcome};
-use autopilot_core::evidence::{NewFailures, RoundEvidence, untrue_claim};
+use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
-use autopilot_core::guard::{Finding, broken_rules, doubts};
+use autopilot_core::guard::{Finding, broken_rules, doubts, noted};
 use autopilot_core::step::Step;
-use autopilot_host::git::Oid;
+use autopilot_host::git::{GitChange, Oid};
 
 impl Job {
     pub(super) async fn validate(&self) -> Result<Done, JobError> {
@@ -25,12 +27,16 @@ impl Job {
         let commands = user_command::validation(self, Some(&spec));
         let gate = self.checks(&commit, commands, self.began).await?;
         let checks = &gate.checks;
-        let evidence =
-            RoundEvidence { differs: self.differences(checks)?, findings, ..gate.evidence() };
+        let evidence = RoundEvidence {
+            differs: self.differences(checks, &change)?,
+            findings,
+            ..gate.evidence()
+        };
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
         facts.tree = self.task.tree.clone();
         let claims = evidence.differs.iter().map(|text| Doubt::new(DoubtKind::Claim, text));
         facts.doubts.extend(doubts(&evidence.findings).into_iter().chain(claims));
+        facts.notes.extend(noted(&evidence.findings));
         let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
@@ -80,16 +86,49 @@ impl Job {
         Ok((outcome, facts))
     }
 
-    /// Differences between the builder's report and the checks, for the reviewer; they do not
-    /// block.
-    fn differences(&self, checks: &[CommandCheck]) -> Result<Vec<String>, JobError> {
-        let step = if self.task.shown(Step::Fix).is_some() { Step::Fix } else { Step::Build };
-        let Some(text) = self.answer_of(step)? else { return Ok(Vec::new()) };
-        let Ok(summary) = serde_json::from_str::<Summary>(&text) else { return Ok(Vec::new()) };
-        let tests = checks.iter().find(|check| check.name == "tests" && !check.passed());
-        Ok(untrue_claim(summary.tests_passed, tests.map(CommandCheck::failure))
-            .into_iter()
-            .collect())
+    /// Differences between the builder's report and what the controller saw, for the reviewer and
+    /// the person; they do not block.
+    fn differences(
+        &self,
+        checks: &[CommandCheck],
+        change: &GitChange,
+    ) -> Result<Vec<String>, JobError> {
+        let is_repair = self.task.shown(Step::Fix).is_some();
+        let step = if is_repair { Step::Fix } else { Step::Build };
+        let Some(summary) = self.report(step)? else { return Ok(Vec::new()) };
+        let first = if is_repair { self.report(Step::Build)? } else { None };
+        let before = first.map(|first| first.changed_files).unwrap_or_default();
+        // Of several repairs or tries, only the last report is at hand.
+        let is_alone = self.task.cut_short.is_empty() && self.task.broken.is_none();
+        let scope = match (is_repair, self.task.round) {
+            (false, 0 | 1) if is_alone => ClaimScope::Whole,
+            (true, 2) if is_alone => ClaimScope::Repair(&before),
+            (false | true, _) => ClaimScope::Part,
+        };
+        let ran = |ran: &CommandRan| (ran.cmd.clone(), ran.exit_code);
+        let commands: Vec<(String, Option<i64>)> = summary.commands_ran.iter().map(ran).collect();
+        let commands: Vec<(&str, Option<i64>)> =
+            commands.iter().map(|(line, code)| (line.as_str(), *code)).collect();
+        let claim = BuilderClaim {
+            changed_files: &summary.changed_files,
+            commands: &commands,
+            tests_ran: summary.tests_ran,
+            tests_passed: summary.tests_passed,
+            scope,
+        };
+        let files = in_guard_words(change).files;
+        let seen: Vec<SeenCommand> = checks.iter().map(CommandCheck::seen).collect();
+        let failure = |seen: &SeenCommand| {
+            let check = checks.iter().find(|check| check.name == seen.name);
+            check.map_or_else(String::new, CommandCheck::failure)
+        };
+        Ok(differences(&claim, &files, &seen, failure))
+    }
+
+    /// The last report of a builder at this step; none if it could not be read.
+    fn report(&self, step: Step) -> Result<Option<Summary>, JobError> {
+        let text = self.answer_of(step)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }
 

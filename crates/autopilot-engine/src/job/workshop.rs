@@ -10,6 +10,7 @@ use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::{KeepWorktrees, Worktrees};
 use autopilot_core::evidence::SETUP;
+use autopilot_core::guard;
 use autopilot_core::id::TaskId;
 use autopilot_core::instruction::is_instruction;
 use autopilot_host::git::{
@@ -104,7 +105,8 @@ impl Workshop {
         if let Some(change) = known().iter().find(is_it) {
             return Ok(Arc::clone(change));
         }
-        let change = GitChange::between(&self.hub, &old, &new, &ChangeLimits::default())?;
+        let limits = ChangeLimits { watched: guard::is_watched, ..ChangeLimits::default() };
+        let change = GitChange::between(&self.hub, &old, &new, &limits)?;
         let change = Arc::new(change);
         let mut known = known();
         known.push_back(Arc::clone(&change));

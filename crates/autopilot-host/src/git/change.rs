@@ -27,6 +27,10 @@ pub struct ChangeLimits {
     pub lines_max: usize,
     /// The longest kept line, in bytes.
     pub line_bytes_max: usize,
+    /// The lines that are kept as a whole past the limits on lines.
+    pub watched: fn(&str) -> bool,
+    /// The most bytes of the diff that are read.
+    pub read_bytes_max: u64,
 }
 
 impl Default for ChangeLimits {
@@ -36,6 +40,8 @@ impl Default for ChangeLimits {
             diff_bytes_max: 256 * 1024,
             lines_max: 50_000,
             line_bytes_max: 2000,
+            watched: |_| false,
+            read_bytes_max: 256 * 1024 * 1024,
         }
     }
 }
@@ -119,6 +125,12 @@ pub struct GitChange {
     pub removed: Vec<LineFact>,
     /// Whether there are more lines than were kept.
     pub lines_cut: bool,
+    /// Whether a line that is watched may have been missed: one was too long, or the diff was.
+    pub lines_unread: bool,
+    /// The bytes of the added lines.
+    pub inserted_bytes: u64,
+    /// The bytes of the removed lines.
+    pub deleted_bytes: u64,
     /// The size of the files that have no lines, as they are after the change.
     pub binary_bytes: u64,
 }
@@ -143,6 +155,9 @@ impl GitChange {
             added: Vec::new(),
             removed: Vec::new(),
             lines_cut: false,
+            lines_unread: false,
+            inserted_bytes: 0,
+            deleted_bytes: 0,
             binary_bytes: 0,
             base_tree,
             tree,
@@ -231,7 +246,8 @@ impl GitChange {
         Ok(())
     }
 
-    /// Streams the patch and stops git as soon as every limit is reached.
+    /// Streams the patch, of which lines and bytes are counted past what is kept, and stops git when
+    /// there is too much of it to be read.
     fn read_patch(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
         let mut reader = PatchReader::new(*limits);
         self.diff_tree(hub, &["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
@@ -247,6 +263,9 @@ impl GitChange {
         self.added = read.added;
         self.removed = read.removed;
         self.lines_cut = read.lines_cut;
+        self.lines_unread = read.lines_unread;
+        self.inserted_bytes = read.inserted_bytes;
+        self.deleted_bytes = read.deleted_bytes;
         Ok(())
     }
 }

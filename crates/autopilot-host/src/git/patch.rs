@@ -3,6 +3,11 @@
 
 use super::change::ChangeLimits;
 
+/// The longest line that is looked at as a whole.
+const LOOKED_AT_BYTES_MAX: usize = 1024 * 1024;
+/// The most bytes of watched lines that are kept beyond the other limits.
+const WATCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 const CUT: &str = "\n[diff cut here: the rest is longer than the limit]\n";
 
 /// A line that was added or removed. Paths are bytes, text is lossy and cut to its limit.
@@ -23,6 +28,9 @@ pub(crate) struct PatchRead {
     pub added: Vec<LineFact>,
     pub removed: Vec<LineFact>,
     pub lines_cut: bool,
+    pub lines_unread: bool,
+    pub inserted_bytes: u64,
+    pub deleted_bytes: u64,
 }
 
 /// The diff read so far.
@@ -32,13 +40,19 @@ pub(crate) struct PatchReader {
     text_cut: bool,
     /// The unfinished line, cut to a length that holds any header.
     line: Vec<u8>,
-    line_bytes_max: usize,
+    /// The length of the unfinished line, with what was cut.
+    line_bytes: u64,
+    read_bytes: u64,
     old_path: Vec<u8>,
     new_path: Vec<u8>,
     hunk: Hunk,
     added: Vec<LineFact>,
     removed: Vec<LineFact>,
     lines_cut: bool,
+    lines_unread: bool,
+    watched_bytes: usize,
+    inserted_bytes: u64,
+    deleted_bytes: u64,
 }
 
 /// The lines of the current hunk that are still to come, and their numbers.
@@ -57,17 +71,23 @@ impl PatchReader {
             text: Vec::new(),
             text_cut: false,
             line: Vec::new(),
-            line_bytes_max: limits.line_bytes_max.max(64 * 1024),
+            line_bytes: 0,
+            read_bytes: 0,
             old_path: Vec::new(),
             new_path: Vec::new(),
             hunk: Hunk::default(),
             added: Vec::new(),
             removed: Vec::new(),
             lines_cut: false,
+            lines_unread: false,
+            watched_bytes: 0,
+            inserted_bytes: 0,
+            deleted_bytes: 0,
         }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
+        self.read_bytes += bytes.len() as u64;
         let room = self.limits.diff_bytes_max.saturating_sub(self.text.len());
         self.text_cut |= bytes.len() > room;
         self.text.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
@@ -79,9 +99,11 @@ impl PatchReader {
         }
     }
 
-    /// Returns whether nothing more would be kept.
-    pub fn full(&self) -> bool {
-        self.text_cut && self.lines_cut
+    /// Returns whether the rest is not read.
+    pub fn full(&mut self) -> bool {
+        let is_full = self.read_bytes > self.limits.read_bytes_max;
+        self.lines_unread |= is_full;
+        is_full
     }
 
     pub fn finish(mut self) -> PatchRead {
@@ -96,29 +118,37 @@ impl PatchReader {
             added: self.added,
             removed: self.removed,
             lines_cut: self.lines_cut,
+            lines_unread: self.lines_unread,
+            inserted_bytes: self.inserted_bytes,
+            deleted_bytes: self.deleted_bytes,
         }
     }
 
     fn extend_line(&mut self, part: &[u8]) {
-        let room = self.line_bytes_max.saturating_sub(self.line.len());
+        self.line_bytes += part.len() as u64;
+        let room = LOOKED_AT_BYTES_MAX.saturating_sub(self.line.len());
         self.line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
     }
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
+        let bytes = std::mem::take(&mut self.line_bytes);
         let (mark, rest) = line.split_first().map_or((b' ', [].as_slice()), |(m, r)| (*m, r));
         if self.hunk.old_left == 0 && self.hunk.new_left == 0 {
             self.header(&line);
             return;
         }
+        self.lines_unread |= bytes > line.len() as u64 && matches!(mark, b'+' | b'-');
         match mark {
             b'+' => {
+                self.inserted_bytes += bytes;
                 let number = self.hunk.new_number;
                 self.keep(PatchSide::New, number, rest);
                 self.hunk.new_number += 1;
                 self.hunk.new_left = self.hunk.new_left.saturating_sub(1);
             }
             b'-' => {
+                self.deleted_bytes += bytes;
                 let number = self.hunk.old_number;
                 self.keep(PatchSide::Old, number, rest);
                 self.hunk.old_number += 1;
@@ -151,16 +181,25 @@ impl PatchReader {
             PatchSide::New => (&mut self.added, &self.new_path),
             PatchSide::Old => (&mut self.removed, &self.old_path),
         };
-        if list.len() >= self.limits.lines_max {
+        let is_beyond = list.len() >= self.limits.lines_max;
+        let is_long = text.len() > self.limits.line_bytes_max;
+        let mut kept = String::from_utf8_lossy(text);
+        if (is_beyond || is_long) && (self.limits.watched)(&kept) {
+            self.watched_bytes += text.len() + path.len();
+            if self.watched_bytes <= WATCHED_BYTES_MAX {
+                list.push(LineFact { path: path.clone(), number, text: kept.into_owned() });
+                return;
+            }
+            self.lines_unread = true;
+        }
+        if is_beyond {
             self.lines_cut = true;
             return;
         }
-        let text = text.get(..text.len().min(self.limits.line_bytes_max)).unwrap_or_default();
-        list.push(LineFact {
-            path: path.clone(),
-            number,
-            text: String::from_utf8_lossy(text).into_owned(),
-        });
+        if is_long {
+            kept = String::from_utf8_lossy(&text[..self.limits.line_bytes_max]);
+        }
+        list.push(LineFact { path: path.clone(), number, text: kept.into_owned() });
     }
 }
 
@@ -234,6 +273,36 @@ mod tests {
             reader.push(chunk);
         }
         reader.finish()
+    }
+
+    #[test]
+    fn watched_lines_are_kept_past_every_limit_and_bytes_are_counted() {
+        let limits = ChangeLimits {
+            lines_max: 1,
+            line_bytes_max: 3,
+            watched: |text| text.contains("mark"),
+            ..ChangeLimits::default()
+        };
+        let patch = "--- /dev/null\n+++ b/x\n@@ -0,0 +1,3 @@\n+one\n+two\n+the mark\n";
+        let read = read(patch, limits, 4);
+        let added: Vec<(u64, &str)> =
+            read.added.iter().map(|line| (line.number, line.text.as_str())).collect();
+        assert_eq!(added, [(1, "one"), (3, "the mark")]);
+        assert!(read.lines_cut && !read.lines_unread);
+        assert_eq!((read.inserted_bytes, read.deleted_bytes), (4 + 4 + 9, 0));
+    }
+
+    #[test]
+    fn a_line_too_long_to_be_looked_at_is_counted_and_said() {
+        let long = "x".repeat(2 * LOOKED_AT_BYTES_MAX);
+        let patch = format!("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+{long}\n");
+        let read = read(&patch, ChangeLimits::default(), 4096);
+        assert!(read.lines_unread);
+        assert_eq!(read.inserted_bytes, 1 + 2 * LOOKED_AT_BYTES_MAX as u64);
+        let limits = ChangeLimits { read_bytes_max: 10, ..ChangeLimits::default() };
+        let mut reader = PatchReader::new(limits);
+        reader.push(patch.as_bytes());
+        assert!(reader.full() && reader.finish().lines_unread);
     }
 
     const PATCH: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n same\n--- old\n\

@@ -206,6 +206,7 @@ fn item(words: &str) -> Result<Line, String> {
         "times-out" => Ending::TimesOut,
         "misconfigured" => Ending::Misconfigured,
         "leaks" => leaks(next()?)?,
+        "changes" => super::change::changes(next()?)?,
         "broke" => Ending::Broke,
         "hangs" => Ending::Hangs,
         "lost" => Ending::Lost,
@@ -268,8 +269,7 @@ fn leaks(what: &str) -> Result<Ending, String> {
         }
         other => return Err(format!("`{other}` can't be leaked")),
     };
-    let rules =
-        GuardRules { allowed_paths: &[], deny_paths: &[], diff_line_cap: 9, forbid_todos: true };
+    let rules = GuardRules { diff_line_cap: 9, forbid_todos: true, ..GuardRules::default() };
     let findings = guard::check(&change, &rules);
     if findings.is_empty() {
         return Err(format!("the leak `{what}` was not found"));

@@ -120,7 +120,7 @@ fn a_fix_names_every_failure_and_forbids_the_rest() {
     - It changes files only under `src/`.
     - It changes nothing under `infra/`.
     - It adds and removes at most 800 lines in all.
-    - It adds no line with TODO or FIXME.
+    - It adds no line with TODO, FIXME or XXX.
 
     ## How to work
 
