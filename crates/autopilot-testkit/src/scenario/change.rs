@@ -41,6 +41,7 @@ pub(super) fn changes(what: &str) -> Result<Ending, String> {
 fn sample(name: &str) -> Option<Sample> {
     let change = match name {
         "todo" => added("a.rs", TODO),
+        "lone-todo" => added("a.rs", "// Todo"),
         "exchanged-todo" => Change { removed: vec![line("b.rs", TODO)], ..added("a.rs", TODO) },
         "moved-todo" => Change { removed: vec![line("a.rs", TODO)], ..added("a.rs", TODO) },
         "todo-in-a-document" => added("a.md", TODO),

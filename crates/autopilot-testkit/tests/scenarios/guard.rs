@@ -9,6 +9,7 @@ use autopilot_core::guard::{ChangedFile, FileMode, FileStatus, is_watched, same_
 fn a_change_that_breaks_a_rule_is_repaired_before_it_is_merged() {
     for what in [
         "todo",
+        "lone-todo",
         "exchanged-todo",
         "conflict",
         "own-conflict-in-a-document",
