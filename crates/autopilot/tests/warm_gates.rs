@@ -336,10 +336,10 @@ fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
     let checks = "[ ! -e wanted ] || [ -x lib/one.sh ] || { echo FAILED mode; exit 1; }\n";
     for (build, gates_seen) in [
         (
-            "touch wanted; chmod +x lib/one.sh",
+            "echo yes > wanted; chmod +x lib/one.sh",
             "preflight- say-done.validate+ say-done.prove- say-done.merge- prove-",
         ),
-        ("touch wanted", "preflight- say-done.validate+! say-done.validate-!"),
+        ("echo yes > wanted", "preflight- say-done.validate+! say-done.validate-!"),
     ] {
         let stage = shell_stage(checks, "loop: { max_iterations: 2 }\n");
         agents(&stage, build, "echo x >> notes.txt");
