@@ -16,6 +16,7 @@ mod identity;
 mod listing;
 mod merge;
 mod name;
+mod notes;
 mod object;
 mod overlaid;
 mod patch;
@@ -48,6 +49,9 @@ pub use identity::CommitIdentity;
 pub use listing::{Listing, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
+pub use notes::{
+    NOTES_REF, NoteText, NotedBlob, NotesRequest, find_notes, publish_notes, read_blob, read_note,
+};
 pub use object::Oid;
 pub use overlaid::{Overlaid, overlaid};
 pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
@@ -58,4 +62,4 @@ pub use salvage::Salvaged;
 pub use skill::{FolderFile, SkillFile, SkillLimits, folder_files, skill_files};
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
-pub use train::{Advanced, Candidate, Coupled, Sought, Tip, Track, Wagon};
+pub use train::{Advanced, Candidate, Coupled, MergedTask, Sought, Tip, Track, Wagon};
