@@ -112,7 +112,7 @@ fn a_commit_that_was_amended_has_no_evidence_and_its_run_does_not_hold() {
     stage.write("app.txt", "start\ndone\nand more\n");
     stage.git(&["add", "app.txt"]);
     stage.git(&["commit", "-q", "--amend", "--no-edit"]);
-    verify(&stage, &["HEAD"]).expect(1).says(&["no note", "the run left it at"]);
+    verify(&stage, &["HEAD"]).expect(1).says(&["no note", "its branch never had it"]);
     verify(&stage, &[]).expect(1).says(&["the run left it at"]);
 }
 
@@ -245,4 +245,30 @@ fn every_merge_of_a_queue_has_evidence_and_a_missing_one_is_named() {
     stage.git(&["notes", "--ref", NOTES, "remove", &second]);
     verify(&stage, &[]).expect(2).says(&[&second[..12], "it has no note"]);
     verify(&stage, &[&branch(&stage)]).expect(2).says(&[&second[..12]]);
+}
+
+#[test]
+fn a_rerun_proves_the_commit_again_in_a_fresh_checkout() {
+    let stage = done();
+    let ended =
+        verify(&stage, &["--rerun"]).expect(0).says(&["again   tests (exit 0): sh test.sh"]);
+    assert!(ended.out.contains("the evidence holds"), "{}", ended.out);
+    // What is in the user's checkout has no part in it.
+    stage.write("test.sh", "exit 1\n");
+    verify(&stage, &["--rerun", &branch(&stage)]).expect(0);
+    verify(&stage, &["--rerun", "main"]).expect(2).says(&["was not proven again"]);
+}
+
+#[test]
+fn a_rerun_is_red_where_the_tests_of_the_commit_fail() {
+    let mut stage = stage();
+    stage.write("test.sh", "echo looking\ntest \"$WEATHER\" != bad\n");
+    stage.commit("Tests that need the machine");
+    stage.run_task().expect(0);
+    let clone = clone_of(&stage, &[]);
+    stage.set("WEATHER", "bad");
+    verify_in(&stage, &clone, &["HEAD"]).expect(0).says(&["consistent"]);
+    let said = ["(exit 1): sh test.sh", "looking", "a command ended otherwise here"];
+    verify_in(&stage, &clone, &["--rerun", "HEAD"]).expect(1).says(&said);
+    verify(&stage, &["--rerun", "--json"]).expect(1).says(&["\"told\": 0", "\"exit_code\": 1"]);
 }

@@ -3,13 +3,16 @@
 
 mod journal;
 mod objects;
+pub mod rerun;
 
 use super::{QueryError, RunArchive};
+use crate::cause::chain;
 use autopilot_core::state::State;
 use autopilot_host::git::{GitCommand, GitError, Oid};
 use autopilot_view::evidence::{EvidenceFault, EvidenceStatement, faults};
 use journal::KnownEvidence;
 use objects::{ChainCommit, EvidenceStore};
+use rerun::{RerunCommand, RerunError};
 use serde::Serialize;
 use std::path::Path;
 
@@ -61,6 +64,38 @@ pub struct VerifiedTarget {
     pub commits: Vec<VerifiedCommit>,
     /// What is wrong, or can't be said, of all together.
     pub findings: Vec<String>,
+    /// The commands that were run again on this machine, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<Vec<RerunCommand>>,
+}
+
+impl VerifiedTarget {
+    /// The evidence of the commit that was asked about.
+    pub fn statement(&self) -> Option<&EvidenceStatement> {
+        let is_it = |one: &&VerifiedCommit| one.commit == self.commit;
+        self.commits.iter().find(is_it)?.statement.as_deref()
+    }
+
+    /// Adds what commands have shown that were run again.
+    #[must_use]
+    pub fn with_rerun(mut self, again: Result<Vec<RerunCommand>, RerunError>) -> VerifiedTarget {
+        let is_proven = again.as_ref().is_ok_and(|again| again.iter().all(RerunCommand::holds));
+        match again {
+            Ok(again) => {
+                if !is_proven {
+                    self.verdict = self.verdict.max(Verification::DoesNotHold);
+                    self.findings
+                        .push("a command ended otherwise here than the note tells".to_owned());
+                }
+                self.rerun = Some(again);
+            }
+            Err(error) => {
+                self.verdict = self.verdict.max(Verification::CannotBeChecked);
+                self.findings.push(format!("the commit was not proven again: {}", chain(&error)));
+            }
+        }
+        self
+    }
 }
 
 /// The evidence of one commit.
@@ -90,52 +125,51 @@ pub fn verify(
     id: Option<&str>,
 ) -> Result<VerifiedTarget, QueryError> {
     let store = EvidenceStore::open(git_dir)?;
-    let (commit, state) = match target(dir, archive, id)? {
-        VerifyTarget::Commit(commit) => (commit, None),
-        VerifyTarget::Run(state) => (tip_of(&store, &state)?, Some(state)),
+    let found = target(dir, archive, id)?;
+    let commit = match &found {
+        VerifyTarget::Commit(commit) => commit.clone(),
+        VerifyTarget::Run(state) => tip_of(&store, state)?,
     };
     let told = store.statement(&commit)?;
+    let alone = store.alone(&commit)?;
     let run = told.as_ref().map(|told| told.predicate.run.id.clone());
-    let state = match (state, archive, &run) {
-        (Some(state), ..) => Some(*state),
-        (None, Some(archive), Some(run))
-            if archive.runs(super::RUNS_KNOWN_MAX)?.iter().any(|known| known.id == *run) =>
-        {
-            Some(archive.run(Some(run))?.state)
+    let run = run.or_else(|| alone.as_ref()?.facts.run.clone());
+    let mut all = Vec::new();
+    let state = match (found, archive) {
+        (VerifyTarget::Run(state), _) => {
+            all.extend(moved(&store, archive, &state)?);
+            Some(state)
         }
-        (None, ..) => None,
+        (VerifyTarget::Commit(commit), Some(archive)) => {
+            let state = known_run(archive, run.as_deref())?;
+            all.extend(strange(&store, archive, state.as_deref(), &commit)?);
+            state
+        }
+        (VerifyTarget::Commit(_), None) => None,
     };
     let base = state.as_ref().map(|state| state.run.base.clone());
-    let base = base.or(told.as_ref().map(|told| told.predicate.run.base.clone()));
-    let chain = match base.as_deref().map(Oid::parse) {
+    let base = base.or_else(|| Some(told?.predicate.run.base));
+    let chain = match base.map(|base| Oid::parse(&base)) {
         Some(Ok(base)) => store.chain(&base, &commit)?,
         Some(Err(_)) | None => None,
     };
-    let mut all = Vec::new();
-    let is_whole = chain.is_some();
-    let chain = match chain {
-        Some(chain) => chain,
-        None => store.alone(&commit)?.into_iter().collect(),
-    };
-    let known = match (archive, &state) {
-        (Some(archive), Some(state)) => Some(KnownEvidence::of(archive, state, &chain)?),
-        (_, _) => None,
-    };
-    if !is_whole && run.is_some() {
+    if chain.is_none() && run.is_some() {
         let text = "the commits between the base of the run and this one are not all here; fetch \
                     the whole history with `git fetch --unshallow`";
         all.push(EvidenceFault::Unknown(text.to_owned()));
     }
-    if let Some(state) = &state {
-        all.extend(moved(&store, archive, state)?);
+    let chain = chain.unwrap_or_else(|| alone.into_iter().collect());
+    if chain.is_empty() {
+        all.push(EvidenceFault::Unknown("nothing is merged".to_owned()));
     }
+    let known = match (archive, &state) {
+        (Some(archive), Some(state)) => Some(KnownEvidence::of(archive, state, &chain)?),
+        (_, _) => None,
+    };
     let commits: Vec<VerifiedCommit> = chain
         .iter()
         .map(|at| one(&store, at, &commit, known.as_ref()))
         .collect::<Result<_, _>>()?;
-    if chain.is_empty() {
-        all.push(EvidenceFault::Unknown("nothing is merged".to_owned()));
-    }
     let worst = commits.iter().map(|commit| commit.verdict).max();
     Ok(VerifiedTarget {
         commit: commit.to_string(),
@@ -144,7 +178,29 @@ pub fn verify(
         against: known.map_or(VerifyGround::Objects, |_| VerifyGround::Journal),
         commits,
         findings: all.iter().map(|fault| fault.text().to_owned()).collect(),
+        rerun: None,
     })
+}
+
+/// The run of this id, if the journal has it.
+fn known_run(archive: &RunArchive, id: Option<&str>) -> Result<Option<Box<State>>, QueryError> {
+    let runs = archive.runs(super::RUNS_KNOWN_MAX)?;
+    let found = id.and_then(|id| runs.into_iter().find(|run| run.id == id));
+    Ok(found.map(|run| archive.tell(run)).transpose()?.map(|known| Box::new(known.state)))
+}
+
+/// A fault if a commit says that it is of a run, and the run's branch never had it.
+fn strange(
+    store: &EvidenceStore<'_>,
+    archive: &RunArchive,
+    state: Option<&State>,
+    commit: &Oid,
+) -> Result<Option<EvidenceFault>, QueryError> {
+    let Some(state) = state else { return Ok(None) };
+    let (run, branch) = (&state.run.id, &state.run.branch);
+    let is_ours = store.is_of_run(&archive.place, branch, commit)?;
+    let text = || format!("run {run} did not make this commit: its branch never had it");
+    Ok((is_ours == Some(false)).then(|| EvidenceFault::Wrong(text())))
 }
 
 fn one(
@@ -192,11 +248,10 @@ fn target(
             None => commit(dir, "HEAD")?.map(VerifyTarget::Commit).ok_or(QueryError::NoRunYet),
         };
     };
-    let is_run = |archive: &RunArchive| -> Result<bool, QueryError> {
-        Ok(archive.runs(super::RUNS_KNOWN_MAX)?.iter().any(|run| run.id == id))
-    };
-    if let Some(archive) = archive.filter(|archive| is_run(archive).unwrap_or(false)) {
-        return Ok(run(archive.run(Some(id))?.state));
+    if let Some(archive) = archive
+        && let Some(state) = known_run(archive, Some(id))?
+    {
+        return Ok(VerifyTarget::Run(state));
     }
     if let Some(commit) = commit(dir, id)? {
         return Ok(VerifyTarget::Commit(commit));

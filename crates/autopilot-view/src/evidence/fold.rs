@@ -185,14 +185,10 @@ pub(super) fn acceptance(
     })
 }
 
-/// What was switched off or skipped for a task.
+/// The judgements that were skipped for a task. Why nothing was accepted is said there.
 fn waived(task: &Task) -> Vec<String> {
-    let steps =
-        [(Step::Review, "review"), (Step::Uat, "acceptance"), (Step::Validate, "validation")];
-    let skipped = |(step, word): (Step, &str)| {
-        task.skipped.get(&step).map(|why| format!("{word} skipped: {why}"))
-    };
-    steps.into_iter().filter_map(skipped).collect()
+    let why = task.skipped.get(&Step::Review);
+    why.map(|why| format!("review skipped: {why}")).into_iter().collect()
 }
 
 fn doubts(task: &Task) -> Vec<EvidenceDoubt> {

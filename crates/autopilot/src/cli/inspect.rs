@@ -22,6 +22,9 @@ pub struct VerifyArgs {
     /// Commit, branch, or run id [default: the newest run, or HEAD where there are no runs]
     #[arg(value_name = "COMMIT|RUN")]
     pub id: Option<String>,
+    /// Also run the commands of the note again, in a fresh checkout of the commit
+    #[arg(long)]
+    pub rerun: bool,
 }
 
 #[derive(Debug, Args)]

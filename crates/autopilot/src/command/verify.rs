@@ -1,16 +1,20 @@
 //! `autopilot verify`: checks the evidence of merged commits.
 
-use super::{Done, past, place};
+use super::{Done, past, place, work};
 use crate::cli::{Global, VerifyArgs};
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, OrFailed};
 use crate::terminal;
+use autopilot_engine::place::StatePaths;
 use autopilot_engine::query::QueryError;
+use autopilot_engine::query::verify::rerun::{RerunError, RerunGround, rerun};
 use autopilot_engine::query::verify::{
     self as query, Verification, VerifiedCommit, VerifiedTarget, VerifyGround,
 };
+use autopilot_engine::workspace;
 use autopilot_host::checkout;
 use autopilot_host::escape::one_line;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The commits without faults that are listed.
@@ -26,12 +30,41 @@ pub fn verify(global: &Global, args: &VerifyArgs) -> Done {
     let dir = global.repo.as_std_path();
     let verified = query::verify(dir, &git_dir, archive.as_ref(), args.id.as_deref())
         .map_err(|error| hinted(error, has_journal))?;
+    let verified = match args.rerun {
+        true => proven_again(verified, &place, &git_dir)?,
+        false => verified,
+    };
     if global.json {
         terminal::json(&verified);
     } else {
         terminal::say(text(&verified).trim_end());
     }
     Ok(ExitCode::from(verified.verdict.code()))
+}
+
+/// Runs the commands of the note again.
+fn proven_again(
+    verified: VerifiedTarget,
+    place: &StatePaths,
+    git_dir: &Path,
+) -> Result<VerifiedTarget, CommandFailure> {
+    let Some(told) = verified.statement().cloned() else {
+        return Ok(verified.with_rerun(Err(RerunError::NoCommands)));
+    };
+    let (_removed_at_the_end, root) = work::temporary_folder("autopilot-verify-")?;
+    let config = workspace::read_config(place).ok().map(|(config, _)| config);
+    let (variables, own) = (work::variables(), work::own()?);
+    let ground = RerunGround {
+        place,
+        git_dir,
+        root: &root,
+        config: config.as_ref(),
+        variables: &variables,
+        own: &own,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.or_failed("cannot start the runtime")?;
+    Ok(verified.with_rerun(runtime.block_on(rerun(&told, &ground))))
 }
 
 fn hinted(error: QueryError, has_journal: bool) -> CommandFailure {
@@ -60,6 +93,13 @@ fn text(verified: &VerifiedTarget) -> String {
     let more = good.len().saturating_sub(LISTED_MAX);
     if more > 0 {
         let _ = writeln!(text, "and {more} more");
+    }
+    for again in verified.rerun.iter().flatten() {
+        let code = again.exit_code.map_or("no exit code".to_owned(), |code| format!("exit {code}"));
+        let _ = writeln!(text, "again   {} ({code}): {}", again.name, one_line(&again.command));
+        for line in &again.tail {
+            let _ = writeln!(text, "    {}", one_line(line));
+        }
     }
     for finding in &verified.findings {
         let _ = writeln!(text, "{}", one_line(finding));

@@ -98,7 +98,10 @@ impl<'a> EvidenceStore<'a> {
         let mut lines = record.lines();
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let (commit, tree, parents, run) = (next(), next(), next(), next());
-        let parents: Vec<String> = parents.split_whitespace().map(str::to_owned).collect();
+        let mut parents: Vec<String> = parents.split_whitespace().map(str::to_owned).collect();
+        if parents.is_empty() {
+            parents = self.parents_by_itself(&commit)?;
+        }
         let task_tree = match parents.get(1) {
             Some(parent) => resolve(self.git_dir, &format!("{parent}^{{tree}}"))?,
             None => None,
@@ -107,6 +110,34 @@ impl<'a> EvidenceStore<'a> {
         let run = (!run.is_empty()).then_some(run);
         let oid = Oid::parse(&commit)?;
         Ok(ChainCommit { oid, facts: CommitFacts { commit, tree, parents, task_tree, run } })
+    }
+
+    /// The parents as the commit itself names them: git hides those of a shallow clone's last commit.
+    fn parents_by_itself(&self, commit: &str) -> Result<Vec<String>, QueryError> {
+        let out = self
+            .git("read a commit")
+            .args(["cat-file", "commit", commit])
+            .ok()
+            .map_err(GitError::from)?;
+        let text = String::from_utf8_lossy(&out);
+        let head = text.lines().take_while(|line| !line.is_empty());
+        Ok(head.filter_map(|line| line.strip_prefix("parent ")).map(str::to_owned).collect())
+    }
+
+    /// Whether a commit is on the branch as the run left it; nothing if that is not known.
+    pub fn is_of_run(
+        &self,
+        place: &StatePaths,
+        branch: &str,
+        commit: &Oid,
+    ) -> Result<Option<bool>, QueryError> {
+        let Some(left) = self.left_at(place, branch)? else { return Ok(None) };
+        let hub = place.state.join("hub.git");
+        let found = GitCommand::isolated("look for the commit", hub.as_std_path())
+            .args(["merge-base", "--is-ancestor", commit.as_str(), left.as_str()])
+            .run()
+            .map_err(GitError::from)?;
+        Ok(Some(found.code() == Some(0)))
     }
 
     fn git(&self, operation: &str) -> GitCommand {
