@@ -138,7 +138,8 @@ fn publish_once(
     let theirs = resolve_ref(&repo.common_dir, NOTES_REF)?;
     let ours = hub.resolve(NOTES_REF)?;
     // Held until the hub's ref names them.
-    let _kept = theirs.as_ref().map(|tip| take_over(hub, repo, tip)).transpose()?;
+    let unknown = theirs.as_ref().filter(|_| theirs != ours);
+    let _kept = unknown.map(|tip| take_over(hub, repo, tip)).transpose()?;
     let new = written(hub, repo, (&ours, &theirs), request)?;
     let Some(new) = new else { return Ok(()) };
     let haves: Vec<Oid> = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();

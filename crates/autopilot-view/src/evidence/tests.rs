@@ -143,3 +143,97 @@ fn what_people_wrote_into_a_note_stays_below_the_statement() {
     assert_eq!(later.note(Some(&second)).unwrap(), second, "nothing changes the second time");
     assert_eq!(EvidenceStatement::read(words), None);
 }
+
+fn commit() -> CommitFacts {
+    CommitFacts {
+        commit: "4".repeat(40),
+        tree: "1".repeat(40),
+        parents: vec!["0".repeat(40), "3".repeat(40)],
+        task_tree: Some("1".repeat(40)),
+        run: Some("r1".to_owned()),
+    }
+}
+
+#[test]
+fn a_note_that_differs_from_its_commit_is_wrong() {
+    assert_eq!(faults(&told(), &commit()), []);
+    let other = || "9".repeat(40);
+    let cases: [(CommitFacts, &str); 5] = [
+        (CommitFacts { commit: other(), ..commit() }, "about another commit"),
+        (CommitFacts { tree: other(), ..commit() }, "is not that of the commit"),
+        (CommitFacts { parents: vec![other()], ..commit() }, "did not merge"),
+        (CommitFacts { task_tree: Some(other()), ..commit() }, "not that of its commit"),
+        (CommitFacts { run: Some("r2".to_owned()), ..commit() }, "another run"),
+    ];
+    for (is, text) in cases {
+        let found = faults(&told(), &is);
+        assert!(
+            matches!(&found[..], [EvidenceFault::Wrong(said)] if said.contains(text)),
+            "{found:?}"
+        );
+    }
+    let gone = faults(&told(), &CommitFacts { task_tree: None, ..commit() });
+    assert!(matches!(&gone[..], [EvidenceFault::Unknown(_)]), "{gone:?}");
+    let foreign = EvidenceStatement { predicate_type: "x".to_owned(), ..told() };
+    assert!(matches!(&faults(&foreign, &commit())[..], [EvidenceFault::Unknown(_)]));
+}
+
+#[test]
+fn a_note_that_contradicts_itself_is_wrong() {
+    let cases: [(&dyn Fn(&mut EvidencePredicate), &str); 4] = [
+        (&|told| told.gates[0].excused.clear(), "a command of it failed"),
+        (&|told| told.gates[0].outcome = "failed".to_owned(), "attempt 3.0 failed"),
+        (&|told| told.gates[0].tree = Some("9".repeat(40)), "another tree than the task's"),
+        (&|told| told.gates[0].commands[0].exit_code = Some(1), "a command of it failed"),
+    ];
+    for (change, text) in cases {
+        let mut told = told();
+        change(&mut told.predicate);
+        let found = faults(&told, &commit());
+        let is_said = found.iter().any(|fault| fault.text().contains(text));
+        assert!(is_said, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn every_part_but_the_version_is_compared_with_the_journal() {
+    let changes: [(&dyn Fn(&mut EvidencePredicate), &[&str]); 9] = [
+        (&|told| told.tool.version = "9".to_owned(), &[]),
+        (&|told| told.run.flow = "goal".to_owned(), &["the run"]),
+        (&|told| told.task = None, &["the task"]),
+        (&|told| told.gates[0].commands[0].log_sha256 = None, &["the gates"]),
+        (&|told| told.reviews[0].verdict = Some(Verdict::Approve), &["the reviews"]),
+        (&|told| told.acceptance = None, &["the acceptance"]),
+        (&|told| told.waived.push("x".to_owned()), &["what was waived"]),
+        (&|told| told.doubts.clear(), &["the doubts"]),
+        (&|told| told.whole = Some(whole()), &["the whole result"]),
+    ];
+    for (change, parts) in changes {
+        let mut forged = told().predicate;
+        change(&mut forged);
+        assert_eq!(differences(&forged, &told().predicate), parts);
+    }
+}
+
+fn whole() -> EvidenceWhole {
+    EvidenceWhole {
+        proof: "cold".to_owned(),
+        gates: Vec::new(),
+        reviews: Vec::new(),
+        acceptance: None,
+        waived: Vec::new(),
+        doubts: Vec::new(),
+    }
+}
+
+#[test]
+fn a_result_that_failed_from_nothing_or_was_proven_on_another_tree_is_wrong() {
+    let mut forged = told();
+    forged.predicate.whole = Some(EvidenceWhole { proof: "failed".to_owned(), ..whole() });
+    let text = "the result failed when it was proven from nothing";
+    assert_eq!(faults(&forged, &commit()), [EvidenceFault::Wrong(text.to_owned())]);
+    let gate = EvidenceGate { tree: Some("9".repeat(40)), ..told().predicate.gates.remove(0) };
+    forged.predicate.whole = Some(EvidenceWhole { gates: vec![gate], ..whole() });
+    let text = "a gate of the whole ran on another tree than the result's";
+    assert_eq!(faults(&forged, &commit()), [EvidenceFault::Wrong(text.to_owned())]);
+}
