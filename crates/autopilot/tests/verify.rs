@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 const NOTES: &str = "refs/notes/autopilot";
 
+/// What is said to differ, and the change of a predicate.
+type Forgery<'a> = (&'a str, &'a dyn Fn(&mut Value));
+
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_autopilot"))
 }
@@ -138,7 +141,7 @@ fn a_forged_note_does_not_hold() {
     let other_tree = forged(&|told| told["subject"][0]["digest"]["gitTree"] = base.clone().into());
     forge(&stage, &tip, &other_tree);
     verify(&stage, &[]).expect(1).says(&["the tree in the note is not that of the commit"]);
-    let predicate: [(&str, &dyn Fn(&mut Value)); 4] = [
+    let predicate: [Forgery<'_>; 4] = [
         ("the gates", &|told| told["gates"][0]["commands"][0]["command"] = "true".into()),
         ("the gates", &|told| told["gates"][0]["commands"][0]["exitCode"] = 3.into()),
         ("the reviews", &|told| told["reviews"][0]["agent"] = "claude_code_cli".into()),

@@ -45,6 +45,7 @@ fn a_note_is_written_once_and_in_both_repositories() {
 fn a_note_that_somebody_writes_at_the_same_time_is_kept() {
     let world = World::new();
     let (first, open) = (world.open().base(), world.open());
+    world.write("another", "x");
     let second = world.commit("another");
     let calls = Cell::new(0);
     notes(&open, &first, &|_| {
@@ -64,6 +65,7 @@ fn a_ref_that_was_replaced_or_removed_gets_the_earlier_notes_again() {
     let world = World::new();
     let (first, open) = (world.open().base(), world.open());
     notes(&open, &first, &|_| "ours\n".to_owned()).unwrap();
+    world.write("another", "x");
     let second = world.commit("another");
     git(&world.user, &["update-ref", "-d", NOTES_REF]);
     add(&world, &second, "theirs");
