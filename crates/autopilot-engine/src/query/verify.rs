@@ -8,7 +8,7 @@ pub mod rerun;
 use super::{QueryError, RunArchive};
 use crate::cause::chain;
 use autopilot_core::state::State;
-use autopilot_host::git::{GitCommand, GitError, Oid};
+use autopilot_host::git::{GitCommand, GitError, Oid, RepoRefusal};
 use autopilot_view::evidence::{EvidenceFault, EvidenceStatement, faults};
 use journal::KnownEvidence;
 use objects::{ChainCommit, EvidenceStore};
@@ -153,14 +153,19 @@ pub fn verify(
         Some(Ok(base)) => store.chain(&base, &commit)?,
         Some(Err(_)) | None => None,
     };
-    if chain.is_none() && run.is_some() {
+    let is_here = alone.is_some();
+    if chain.is_none() && is_here && run.is_some() {
         let text = "the commits between the base of the run and this one are not all here; fetch \
                     the whole history with `git fetch --unshallow`";
         all.push(EvidenceFault::Unknown(text.to_owned()));
     }
     let chain = chain.unwrap_or_else(|| alone.into_iter().collect());
     if chain.is_empty() {
-        all.push(EvidenceFault::Unknown("nothing is merged".to_owned()));
+        let text = match is_here {
+            true => "nothing is merged".to_owned(),
+            false => format!("the commit {commit} is not in this repository"),
+        };
+        all.push(EvidenceFault::Unknown(text));
     }
     let known = match (archive, &state) {
         (Some(archive), Some(state)) => Some(KnownEvidence::of(archive, state, &chain)?),
@@ -268,6 +273,10 @@ fn commit(dir: &Path, name: &str) -> Result<Option<Oid>, QueryError> {
         .arg(format!("{name}^{{commit}}"))
         .run()
         .map_err(GitError::from)?;
+    if out.stderr.contains("dubious ownership") {
+        let refusal = RepoRefusal::ForeignOwner { path: dir.to_owned() };
+        return Err(GitError::from(refusal).into());
+    }
     let text = String::from_utf8_lossy(&out.stdout);
     Ok(if out.code() == Some(0) { Some(Oid::parse(text.trim())?) } else { None })
 }

@@ -63,6 +63,9 @@ impl<'a> EvidenceStore<'a> {
 
     /// The commit without its history, if it is here.
     pub fn alone(&self, commit: &Oid) -> Result<Option<ChainCommit>, QueryError> {
+        if resolve(self.git_dir, &format!("{commit}^{{commit}}"))?.is_none() {
+            return Ok(None);
+        }
         Ok(self.log(&["--no-walk"], &[commit.to_string()])?.pop())
     }
 
