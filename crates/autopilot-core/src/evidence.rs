@@ -33,6 +33,9 @@ pub struct SeenCommand {
     pub exit_code: Option<i32>,
     pub output: String,
     pub log: String,
+    /// The SHA-256 of the log as it was when the command had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_sha256: Option<String>,
     /// Names of the failed tests, where the output names them.
     #[serde(default)]
     pub failing: BTreeSet<String>,

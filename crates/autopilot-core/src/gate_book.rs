@@ -13,6 +13,9 @@ const GATES_MAX: usize = 64;
 pub struct GateMark {
     /// A hash of the tree, the commands, the seed or the lack of one, and the environment.
     pub key: String,
+    /// The tree on which the commands ran; none in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
     /// Every command passed; failures that the base has too do not count as that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_green: bool,

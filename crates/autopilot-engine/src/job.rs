@@ -61,6 +61,7 @@ pub(crate) use home::put_back_left;
 pub use left_session::keep_left;
 pub(crate) use left_session::session_files_of;
 pub use process::{jail_network, sandbox_mode};
+pub(crate) use room::caches_below;
 pub use skill::Kit;
 pub use talk::{Ears, SPOKEN_MAX, Spoken};
 pub(crate) use usage::{count_resumed_in, session_usage_in};

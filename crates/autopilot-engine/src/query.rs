@@ -15,6 +15,7 @@ pub mod sessions;
 pub mod show;
 pub mod stats;
 pub mod status;
+pub mod verify;
 
 use crate::environment::Variables;
 use crate::feed::{GrowthWatch, Subscription};

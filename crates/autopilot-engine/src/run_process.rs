@@ -28,7 +28,7 @@ use crate::flag::Flag;
 use crate::inbox::LimitChange;
 use crate::place::StatePaths;
 use crate::replay::Player;
-use crate::shell::{Shell, ShellError, ShellParts, WaitPolicy};
+use crate::shell::{DoneCheck, Shell, ShellError, ShellParts, WaitPolicy};
 use crate::store;
 use crate::workspace::{self, WorkspaceError};
 use autopilot_core::config::Config;
@@ -218,10 +218,20 @@ pub fn open(
     let feed = RunFeed::new(&run, state.seq, workspace::opener(&place));
     let journal = Box::new(journal);
     let ground = JobGround::new(place.clone(), config, workshop, machine, player, notice)?;
-    let (last, border) = (branch.clone(), Arc::clone(&ground.border));
-    let check = Box::new(move |state: &State| last.restore_done(state, &border));
+    let check = done_check(&branch, &ground, &place);
     let parts = ShellParts { place, run, epoch, state, journal, feed, known, check };
     Ok(OpenRun { parts, ground, branch, first, texts, lock })
+}
+
+/// The look at the branches and their evidence before a run is called done.
+fn done_check(branch: &RunBranch, ground: &JobGround, place: &StatePaths) -> DoneCheck {
+    let (branch, place) = (branch.clone(), place.clone());
+    let (border, redactor) = (Arc::clone(&ground.border), Arc::clone(&ground.redactor));
+    Box::new(move |state| {
+        let mut notices = branch.restore_done(state, &border)?;
+        notices.extend(branch.publish_evidence(state, &place, &border, &redactor));
+        Ok(notices)
+    })
 }
 
 impl OpenRun {

@@ -130,6 +130,11 @@ impl Texts {
         Texts { appender }
     }
 
+    /// Waits until the texts that were put so far can be read.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        Ok(self.appender.append_now(Vec::new())?)
+    }
+
     /// Stores a text and returns its hash.
     pub fn put(&self, text: &str) -> Result<String, StoreError> {
         let blob = Blob::new(text.as_bytes().to_vec());

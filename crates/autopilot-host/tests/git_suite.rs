@@ -14,6 +14,8 @@ mod capture;
 mod change;
 #[path = "git/integrate.rs"]
 mod integrate;
+#[path = "git/notes.rs"]
+mod notes;
 #[path = "git/poison.rs"]
 mod poison;
 #[path = "git/precheck.rs"]

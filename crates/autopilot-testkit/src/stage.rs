@@ -397,7 +397,13 @@ impl Stage {
     /// A digest of everything the person owns: files, index, refs but ours, stash, configuration,
     /// hooks and HEAD. `.autopilot` is ours.
     pub fn digest(&self) -> BTreeMap<String, String> {
-        let ours = [".autopilot", ".git/objects", ".git/autopilot", ".git/refs/heads/autopilot"];
+        let ours = [
+            ".autopilot",
+            ".git/objects",
+            ".git/autopilot",
+            ".git/refs/heads/autopilot",
+            ".git/refs/notes",
+        ];
         let mut seen = digest_of(&self.root(), &ours);
         // Refs by name: they may be packed, and ours come.
         seen.remove(".git/packed-refs");
@@ -411,7 +417,8 @@ impl Stage {
             return String::new();
         }
         let all = self.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
-        let theirs = |line: &&str| !line.starts_with("refs/heads/autopilot/");
+        let ours = ["refs/heads/autopilot/", "refs/notes/autopilot "];
+        let theirs = |line: &&str| !ours.iter().any(|name| line.starts_with(name));
         all.lines().filter(theirs).collect::<Vec<_>>().join("\n")
     }
 

@@ -2,6 +2,7 @@
 
 pub mod cost;
 mod doubts;
+pub mod evidence;
 pub mod graph;
 pub mod history;
 mod last_word;

@@ -4,7 +4,7 @@ mod inspect;
 
 pub use inspect::{
     Completions, Cost, CostBy, Gc, GraphArgs, GraphFormat, LogStreamArg, Logs, Recover, Replay,
-    ReportArgs, Runs, TaskCommand, TaskLint, TaskNew,
+    ReportArgs, Runs, TaskCommand, TaskLint, TaskNew, VerifyArgs,
 };
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -127,6 +127,8 @@ pub enum Command {
         /// Run or task id [default: the newest run]
         id: Option<String>,
     },
+    /// Check the evidence of merged commits: their notes against git and, if it is here, the journal
+    Verify(VerifyArgs),
     /// List the skills agents can use
     Skills,
     /// Show what a run or a task changed

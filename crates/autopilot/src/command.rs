@@ -33,6 +33,7 @@ mod summary;
 mod task;
 mod task_file;
 mod undo;
+mod verify;
 mod work;
 
 use crate::cli::{Cli, Command, Global};
@@ -81,6 +82,7 @@ pub fn execute(cli: Cli) -> Done {
         Command::Task { command } => task_file::task(&global, &command),
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Show { id } => show::show(&global, id.as_deref()),
+        Command::Verify(args) => verify::verify(&global, &args),
         Command::Skills => skills::skills(&global),
         Command::Diff { id, stat } => diff::diff(&global, id.as_deref(), stat),
         Command::Undo { run } => undo::undo(&global, run.as_deref()),

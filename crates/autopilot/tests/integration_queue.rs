@@ -291,6 +291,12 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
+/// Every merge has evidence that is the same as the journal's.
+#[track_caller]
+fn evidence_holds(stage: &Stage) {
+    stage.run(&["verify"]).expect(0).says(&["the evidence holds, also by the journal"]);
+}
+
 fn integrations(stage: &Stage) -> usize {
     let is_test = |path: &PathBuf| {
         let name = path.to_string_lossy();
@@ -343,6 +349,10 @@ fn a_batch_is_proven_once_for_all_its_members() {
     let stage = plan(&names, &[]);
     run_as_batch(&stage, &names);
     assert!(integrations(&stage) < 4, "{} for four that were not first", integrations(&stage));
+    evidence_holds(&stage);
+    let notes = ["log", "--first-parent", "--notes=autopilot", "--format=%N", &branch(&stage)];
+    let proven_together = stage.git(&notes).matches("\"kind\": \"merge\"").count();
+    assert!(proven_together >= 3, "{proven_together} were proven with what was merged before");
 }
 
 #[test]
@@ -384,6 +394,7 @@ fn a_crash_at_any_stage_of_a_batch_merges_each_task_exactly_once() {
             assert_eq!(on_the_branch(&stage, &format!("{name}.txt")), "x", "{point}");
         }
         stage.git_in(&hub(&stage), &["fsck", "--strict"]);
+        evidence_holds(&stage);
         assert_eq!(stage.survivors(), [""; 0], "{point}");
     }
 }

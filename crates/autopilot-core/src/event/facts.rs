@@ -67,6 +67,9 @@ pub struct Facts {
     /// The skills, MCP servers and sub-agents that a build used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Used>>,
+    /// The agent that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<AnsweringAgent>,
     /// How the agent's last turn ended, as far as it matters to its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<SessionEnd>,
@@ -108,6 +111,17 @@ impl Facts {
             Some(StepAnswer::Completion { .. }) | None => 0,
         }
     }
+}
+
+/// The agent behind an answer, as it was configured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweringAgent {
+    pub role: String,
+    /// How the agent is called, such as `claude_code_cli`.
+    pub mode: String,
+    /// The configured model; none for the agent's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// The part of an agent's answer that a rule of the tables reads. The text itself is a blob.

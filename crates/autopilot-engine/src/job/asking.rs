@@ -245,6 +245,7 @@ impl Job {
             tail: Some(self.context.texts.put(&turn.ran.tail)?),
             notes: turn.ran.notes.clone(),
             turn: Some(turn.session_end()),
+            by: Some(turn.by.clone()),
             ..Facts::default()
         })
     }

@@ -110,8 +110,10 @@ impl Job {
             run.doubts.push(Doubt::new(DoubtKind::Flaky, text));
         }
         let worst = run.checks.iter().find(|check| !check.passed()).or(run.checks.first());
+        let tree = blocking(|| self.context.workshop.hub.tree_of(commit))?;
         run.mark = Some(GateMark {
             key,
+            tree: Some(tree.to_string()),
             is_green,
             evidence: Some(self.keep(&run.evidence())?),
             log: worst.map(|check| check.log.clone()),

@@ -6,10 +6,13 @@ use super::own_work::blocking;
 use super::train::{MergeRequest, MergeTask, MergeVerdict};
 use super::workshop::Workshop;
 use super::{Context, Done, Job, JobError, user_command};
+use crate::cause::chain;
+use crate::evidence::{EvidenceDesk, MergedState};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::fingerprint;
 use autopilot_core::flow::merging;
+use autopilot_core::state::Shown;
 use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
@@ -35,7 +38,9 @@ impl Job {
             return Ok((Outcome::Skipped { why }, Facts::default()));
         }
         let commit = match blocking(|| work.commit())? {
-            EarlierMerge::Merged(commit) => return work.published(&commit, Facts::default()),
+            EarlierMerge::Merged(commit) => {
+                return self.published(&work, &commit, Facts::default());
+            }
             EarlierMerge::Waits(commit) => commit,
         };
         if let Some(why) = work.withheld(&commit)? {
@@ -49,12 +54,59 @@ impl Job {
         let (of, cancel) = (work.of.clone(), self.cancel.clone());
         let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
         match self.integrate(request).await? {
-            MergeVerdict::Merged(facts) => work.published(&commit, *facts),
+            MergeVerdict::Merged(facts) => self.published(&work, &commit, *facts),
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),
             MergeVerdict::Broken { why, facts } => Ok((Outcome::Failed { why }, *facts)),
             MergeVerdict::Withdrawn => Ok((Outcome::Revoked, Facts::default())),
             MergeVerdict::Trouble(error) => Err(JobError::Integration(error)),
         }
+    }
+
+    /// Publishes the merge, and its evidence. The work is merged whatever becomes of a note on it.
+    fn published(
+        &self,
+        work: &MergeWork<'_>,
+        commit: &Oid,
+        facts: Facts,
+    ) -> Result<Done, JobError> {
+        let mut facts = work.published(commit, facts)?;
+        if let Err(error) = blocking(|| self.publish_evidence(work, commit, &facts)) {
+            facts.notes.push(format!(
+                "the evidence is not in the repository yet: {}; it is written before the run is done",
+                chain(&error)
+            ));
+        }
+        Ok((Outcome::Passed, facts))
+    }
+
+    fn publish_evidence(
+        &self,
+        work: &MergeWork<'_>,
+        commit: &Oid,
+        facts: &Facts,
+    ) -> Result<(), JobError> {
+        // What the gate of the merge has shown may still be on its way to the journal.
+        self.context.texts.settle()?;
+        let MergeWork { of, workshop: Workshop { hub, repo, queue, .. }, border, .. } = work;
+        let tip = of.track(repo).tip(hub)?;
+        let merged = of.track(repo).merged_tasks(hub, &of.base, &tip.commit)?;
+        let Some(merged) = merged.iter().find(|merged| merged.of == *commit) else {
+            return Err(JobError::Internal("the merge is not on the branch"));
+        };
+        let mut task = self.task.clone();
+        let (id, round, facts) = (self.want.id, task.round, facts.clone());
+        let shown = Shown { id, round, at: self.since, outcome: Outcome::Passed, facts };
+        task.results.insert(Step::Merge, shown);
+        let desk = EvidenceDesk {
+            hub,
+            repo,
+            border,
+            redactor: &self.context.redactor,
+            read: &|hash| self.context.text(hash).ok(),
+        };
+        let _one_at_a_time = queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = MergedState { run: &self.run, task: &task, at: of.at };
+        Ok(desk.publish_merge(&state, merged)?)
     }
 
     fn work(&self, tree: &str) -> Result<MergeWork<'_>, JobError> {
@@ -152,12 +204,12 @@ impl MergeWork<'_> {
         })
     }
 
-    fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Done, JobError> {
+    fn published(&self, commit: &Oid, mut facts: Facts) -> Result<Facts, JobError> {
         facts.commit = Some(commit.to_string());
         facts.notes.extend(blocking(|| self.publish())?);
         let Workshop { hub, repo, .. } = self.workshop;
         facts.tip = Some(blocking(|| self.of.track(repo).tip(hub))?.commit.to_string());
-        Ok((Outcome::Passed, facts))
+        Ok(facts)
     }
 
     fn publish(&self) -> Result<Vec<String>, JobError> {

@@ -158,6 +158,6 @@ impl Job {
 }
 
 /// The package caches in a directory: variable and path.
-pub(super) fn caches_below(root: &Utf8Path) -> Vec<(&'static str, Utf8PathBuf)> {
+pub(crate) fn caches_below(root: &Utf8Path) -> Vec<(&'static str, Utf8PathBuf)> {
     CACHES.iter().map(|(name, folder)| (*name, root.join(folder))).collect()
 }

@@ -7,10 +7,11 @@ use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, Variables};
 use autopilot_core::evidence::SeenCommand;
-use autopilot_core::fingerprint::{failing_tests, failure_fingerprint};
+use autopilot_core::fingerprint::{failing_tests, failure_fingerprint, sha256_hex};
 use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_host::file;
 use camino::Utf8PathBuf;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,12 +21,17 @@ pub const FORMAT: &str = "format";
 /// The shortest time limit of a command: enough to start it and report a timeout.
 const TIME_MIN: Duration = Duration::from_millis(100);
 
+/// The largest log of which a digest is kept.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
 /// One command that was run.
 pub struct CommandCheck {
     pub name: &'static str,
     pub line: String,
     pub ran: ProcessResult,
     pub log: String,
+    /// The SHA-256 of the log.
+    pub log_sha256: Option<String>,
     /// The formatter's check changed tracked files.
     pub changed: bool,
     /// The tracked files that another command changed.
@@ -89,6 +95,7 @@ impl CommandCheck {
             exit_code: self.ran.exit.code,
             output: self.ran.tail.clone(),
             log: self.log.clone(),
+            log_sha256: self.log_sha256.clone(),
             failing: failing_tests(text),
             mark: (!text.trim().is_empty()).then(|| failure_fingerprint(text)),
             changed: self.changed,
@@ -190,11 +197,15 @@ impl Job {
         let show = |_, line: &str, _| self.show_output(line);
         let began = Instant::now();
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
+        // Without the log there is no digest of it; the exit code is the proof.
+        let kept = self.context.place.views().join(&log);
+        let kept = file::read_capped(kept.as_std_path(), LOG_BYTES_MAX).ok();
         Ok(CommandCheck {
             name,
             line: line.to_owned(),
             ran,
             log,
+            log_sha256: kept.map(|bytes| sha256_hex(&bytes)),
             changed: false,
             rewrote: Vec::new(),
             is_warm: false,

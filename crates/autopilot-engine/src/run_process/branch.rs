@@ -2,11 +2,18 @@
 //! start, and once more before a run is called done.
 
 use crate::again::again;
+use crate::cause::chain;
+use crate::evidence::EvidenceDesk;
 use crate::job::Workshop;
+use crate::place::StatePaths;
+use crate::store::text;
+use crate::workspace;
 use autopilot_core::state::State;
 use autopilot_host::git::{
-    Border, BranchMend, BranchRecord, GitError, Hub, Oid, UserRepo, publish_reachable, task_branch,
+    Border, BranchMend, BranchRecord, GitError, Hub, NOTES_REF, Oid, UserRepo, publish_reachable,
+    task_branch,
 };
+use autopilot_host::redact::Redactor;
 use std::sync::Arc;
 
 /// The run's branch in the hub, and the repository it is published to.
@@ -66,6 +73,32 @@ impl RunBranch {
             publish_reachable(&self.hub, &self.repo, &state.run.branch, border)?;
         }
         Ok(notices)
+    }
+
+    /// Writes the evidence of the whole. A run is done whatever becomes of notes on its commits, so a
+    /// failure is told and no more.
+    pub(super) fn publish_evidence(
+        &self,
+        state: &State,
+        place: &StatePaths,
+        border: &Border,
+        redactor: &Redactor,
+    ) -> Option<String> {
+        let told = |error: &dyn std::error::Error| {
+            format!(
+                "the evidence of the result is not in `{NOTES_REF}` of your repository, so `autopilot \
+                 verify` can't check it: {}",
+                chain(error)
+            )
+        };
+        let history = match workspace::reader(place) {
+            Ok(history) => history,
+            Err(error) => return Some(told(&error)),
+        };
+        let read = |hash: &str| text(&history, hash).ok();
+        let (hub, repo) = (&self.hub, &*self.repo);
+        let desk = EvidenceDesk { hub, repo, border, redactor, read: &read };
+        desk.publish_done(state).err().map(|error| told(&error))
     }
 }
 

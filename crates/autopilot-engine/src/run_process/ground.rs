@@ -13,6 +13,7 @@ use autopilot_core::config::Config;
 use autopilot_host::exec::{self, Supervisor};
 use autopilot_host::git::Border;
 use autopilot_host::jail::JailPlan;
+use autopilot_host::redact::Redactor;
 use autopilot_host::sandbox::{self, Probe, SandboxPlan};
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +22,7 @@ pub struct JobGround {
     context: Box<dyn FnOnce(Texts, Teller) -> Context + Send>,
     /// The check of everything that leaves the hub.
     pub border: Arc<Border>,
+    pub redactor: Arc<Redactor>,
 }
 
 impl JobGround {
@@ -38,7 +40,7 @@ impl JobGround {
         let redactor = Arc::new(secrets.redactor(&config.logging.redact_patterns)?);
         let prompt_redactor = secrets.redactor_for_agents(&config.logging.redact_patterns)?;
         let border = Arc::new(secrets.border(&workshop.repo)?);
-        let checked = Arc::clone(&border);
+        let (checked, clean) = (Arc::clone(&border), Arc::clone(&redactor));
         let history = Mutex::new(workspace::reader(&place)?);
         let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
         let supervisor = Supervisor {
@@ -65,7 +67,7 @@ impl JobGround {
             purse: Purse::default(),
             prepared: PreparedProof::default(),
         });
-        Ok(JobGround { context, border })
+        Ok(JobGround { context, border, redactor: clean })
     }
 
     /// Completes the context with the store of texts and the signals to the loop.

@@ -77,6 +77,18 @@ pub enum Advanced {
     Lost,
 }
 
+/// A task's work on the branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedTask {
+    /// The name of the task.
+    pub task: String,
+    /// The merge commit, and its files.
+    pub commit: Oid,
+    pub tree: Oid,
+    /// The commit of the task.
+    pub of: Oid,
+}
+
 /// The marks by which a task's earlier merge is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
@@ -168,9 +180,28 @@ impl Track<'_> {
         Ok(merges)
     }
 
+    /// Returns the merges of this run between two commits of the branch, oldest first.
+    pub fn merged_tasks(
+        &self,
+        hub: &Hub,
+        from: &Oid,
+        to: &Oid,
+    ) -> Result<Vec<MergedTask>, GitError> {
+        let ours = self.merges(hub, to, from)?.into_iter().filter(|merge| merge.run == self.run);
+        let merged = |merge: Merge| MergedTask {
+            task: merge.task,
+            commit: merge.at,
+            tree: merge.tree,
+            of: merge.commit,
+        };
+        let mut merges: Vec<MergedTask> = ours.map(merged).collect();
+        merges.reverse();
+        Ok(merges)
+    }
+
     fn merges(&self, hub: &Hub, tip: &Oid, stop: &Oid) -> Result<Vec<Merge>, GitError> {
         let format =
-            format!("--format=%H %P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
+            format!("--format=%H %T %P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
         let out = hub
             .git(format!("list the merges of {}", self.branch))
             .args(["log", "-z", "--first-parent", "--merges", "--no-show-signature"])
@@ -192,8 +223,9 @@ struct Merge {
     attempt: String,
     /// The commit of the task: the second parent.
     commit: Oid,
-    /// The merge itself.
+    /// The merge itself, and its files.
     at: Oid,
+    tree: Oid,
 }
 
 impl Merge {
@@ -202,13 +234,21 @@ impl Merge {
         let mut lines = text.lines();
         let mut names = lines.next()?.split(' ');
         let at = Oid::parse(names.next()?).ok()?;
+        let tree = Oid::parse(names.next()?).ok()?;
         let commit = Oid::parse(names.nth(1)?).ok()?;
         let lines: Vec<&str> = lines.map(str::trim).collect();
         let value = |key: &str| {
             let of = |line: &&str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
             lines.iter().find_map(of)
         };
-        Some(Merge { run: value(RUN)?, task: value(TASK)?, attempt: value(ATTEMPT)?, commit, at })
+        Some(Merge {
+            run: value(RUN)?,
+            task: value(TASK)?,
+            attempt: value(ATTEMPT)?,
+            commit,
+            at,
+            tree,
+        })
     }
 
     fn is(&self, hub: &Hub, sought: &Sought<'_>) -> Result<bool, GitError> {

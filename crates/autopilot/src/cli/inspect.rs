@@ -13,6 +13,21 @@ pub struct Replay {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "In CI, fetch the notes and check the commit that was built:\n  \
+                        git fetch origin refs/notes/autopilot:refs/notes/autopilot && autopilot verify HEAD\n\n\
+                        Exit codes: 0 the evidence holds, 1 it does not, 2 it can't be checked (no note, or a \
+                        clone\nwithout the history), 64 no such commit or run. Without the journal of the \
+                        run, evidence that\nholds is consistent, and no more.")]
+pub struct VerifyArgs {
+    /// Commit, branch, or run id [default: the newest run, or HEAD where there are no runs]
+    #[arg(value_name = "COMMIT|RUN")]
+    pub id: Option<String>,
+    /// Also run the commands of the note again, in a fresh checkout of the commit
+    #[arg(long)]
+    pub rerun: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Runs {
     /// Maximum number of runs, newest first [default: 20; with --stats 1000]
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..))]

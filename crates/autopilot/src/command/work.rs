@@ -157,11 +157,15 @@ pub fn limits(args: &LimitArgs) -> Result<LimitChange, CommandFailure> {
 /// Facts about this machine for the engine.
 pub fn machine() -> Result<Machine, CommandFailure> {
     let variables = variables();
-    let own = std::env::current_exe().or_failed("cannot find our own executable")?;
-    let own = utf8(own)?;
+    let own = own()?;
     let salt = uuid::Uuid::now_v7().simple().to_string();
     let holder = format!("pid {}", std::process::id());
     Ok(Machine { variables, own, salt: salt[salt.len() - 4..].to_owned(), holder })
+}
+
+/// Our own executable.
+pub fn own() -> Result<Utf8PathBuf, CommandFailure> {
+    utf8(std::env::current_exe().or_failed("cannot find our own executable")?)
 }
 
 fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CommandFailure> {

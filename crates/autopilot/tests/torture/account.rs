@@ -53,7 +53,8 @@ impl Untouched {
         }
         read_all(&stage.repo.join(".git/hooks"), &mut files, &[]);
         let refs = stage.git(&["for-each-ref"]);
-        let foreign = |line: &&str| !line.contains("refs/heads/autopilot/");
+        let ours = ["refs/heads/autopilot/", "refs/notes/autopilot"];
+        let foreign = |line: &&str| !ours.iter().any(|name| line.contains(name));
         let status = stage.git(&["--no-optional-locks", "status", "--porcelain"]);
         let ours = |line: &&str| !line.contains(".autopilot");
         Untouched {

@@ -18,7 +18,7 @@ use autopilot_agents::{
     LaunchRequest, LaunchSandbox, LaunchSchema, LaunchStdin, Network,
 };
 use autopilot_core::config::{AgentConfig, Mode, Role};
-use autopilot_core::event::SessionEnd;
+use autopilot_core::event::{AnsweringAgent, SessionEnd};
 use autopilot_host::exec::{Control, LaunchStage, ProcessStdin, SpawnError};
 use autopilot_host::git::apply_change;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -32,6 +32,7 @@ pub struct AgentTurn {
     pub ending: AgentEnding,
     pub ran: ProcessResult,
     pub log: String,
+    pub by: AnsweringAgent,
 }
 
 impl AgentTurn {
@@ -240,7 +241,12 @@ impl Job {
         ran.notes.extend(self.keep_session(home, session, &question.dir.seen));
         let Prepared { exec, config, log, .. } = ready;
         self.describe_exec(exec, config, log, question.session.as_deref(), Some((&ending, &ran)))?;
-        Ok(AgentTurn { ending, ran, log: log.clone() })
+        let by = AnsweringAgent {
+            role: self.role().word().to_owned(),
+            mode: config.mode.word().to_owned(),
+            model: config.model.clone(),
+        };
+        Ok(AgentTurn { ending, ran, log: log.clone(), by })
     }
 
     /// The recorded answer that replaces the agent in a replay, whichever agent gave it.
