@@ -7,9 +7,11 @@
 
 mod decisive;
 mod setup;
+mod slot;
 
 pub use decisive::{DecisiveFile, DecisiveRow};
 pub use setup::installs_only;
+pub use slot::{SlotOffer, SlotShare, fills_slots, slot_shares, slot_time_max};
 
 use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};

@@ -56,6 +56,7 @@ pub use rehearsal::{apply_change, make_rehearsal};
 pub use repo::{Filter, RepoHead, RepoRefusal, UserRepo};
 pub use salvage::Salvaged;
 pub use skill::{FolderFile, SkillFile, SkillLimits, folder_files, skill_files};
+pub(crate) use slot::is_lock_of;
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, Sought, Tip, Track, Wagon};

@@ -20,6 +20,8 @@ mod ground;
 mod sealing;
 #[path = "warm/sight.rs"]
 mod sight;
+#[path = "warm/slot.rs"]
+mod slot;
 #[path = "warm/tree.rs"]
 mod tree;
 #[path = "warm/world.rs"]
@@ -58,6 +60,9 @@ const OTHERS: &[(&str, fn())] = &[
     ("what_the_setup_made_is_sealed_and_what_tests_left_is_not", sealing::set_up),
     ("on_a_full_disk_there_is_no_seed", sealing::full_disk),
     ("seeds_are_kept_within_bounds_by_their_last_use", sealing::bounded),
+    ("a_slot_gets_copies_of_what_the_base_built_with_their_times", slot::filled),
+    ("a_slot_gets_only_what_fits_to_its_commit", slot::fitting),
+    ("a_slot_that_was_filled_in_part_is_filled_anew", slot::cut_short),
     ("a_clock_that_was_set_back_makes_gates_cold", sealing::clock),
 ];
 

@@ -179,6 +179,7 @@ impl Job {
                 None => self.caches(program.purpose)?,
             };
             for (name, cache) in caches {
+                let cache = program.dir.cache_seen(cache);
                 env.insert(name.to_owned(), cache.to_string());
                 if program.room.is_none() {
                     write.push(cache);

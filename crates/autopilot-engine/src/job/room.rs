@@ -107,7 +107,7 @@ impl Job {
         purpose: For,
     ) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
         let root = match (purpose, self.want.step.row().caches) {
-            (For::Agent, _) => self.context.place.caches().join("agent"),
+            (For::Agent, _) => self.agents_caches(),
             (For::Proof, CacheUse::Seed) => self.seed_caches(),
             (For::Proof, CacheUse::Copy | CacheUse::Agents) => self.gate_room().caches,
         };
@@ -123,6 +123,11 @@ impl Job {
         }
         self.seed_cargo(&root.join("cargo"));
         Ok(())
+    }
+
+    /// The package caches that agents share.
+    pub(super) fn agents_caches(&self) -> Utf8PathBuf {
+        self.context.place.caches().join("agent")
     }
 
     pub(super) fn seed_caches(&self) -> Utf8PathBuf {

@@ -38,6 +38,8 @@ pub struct Workshop {
     pub probe: Arc<OnceLock<WarmProbe>>,
     /// The seeds of the run's base that are known.
     pub seeds: Arc<Mutex<KnownSeeds>>,
+    /// The agents' package caches have what the run's base has loaded.
+    pub are_caches_filled: Arc<Mutex<bool>>,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
@@ -77,6 +79,7 @@ impl Workshop {
             warm: Arc::default(),
             probe: Arc::default(),
             seeds: Arc::default(),
+            are_caches_filled: Arc::default(),
             slots,
             agents: Lessor::default(),
             proofs: Lessor::default(),
@@ -235,7 +238,10 @@ impl Job {
             copy: &copy,
             now: seconds_now(),
         };
-        blocking(|| slot.prepare(&order))?;
+        let prepared = blocking(|| slot.prepare(&order))?;
+        if purpose == For::Agent {
+            self.fill_from_seeds(&slot, commit, &prepared);
+        }
         let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
             let check = self.command(SETUP, setup, &bench.site(), self.time_left(since)).await?;
