@@ -70,6 +70,25 @@ pub fn uses_rooms(warm: WarmGates, keep: KeepWorktrees) -> bool {
     }
 }
 
+/// What keeps the programs of a run from the state directory, in which the seeds are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateFence {
+    /// A sandbox that does not let them write there.
+    Closed,
+    /// A sandbox whose configured paths contain the state directory.
+    Pierced,
+    None,
+}
+
+/// Returns whether the programs of a run could have changed seeds and proofs of the base, so that no
+/// later run may trust any of them.
+pub fn exposes_seeds(fence: StateFence) -> bool {
+    match fence {
+        StateFence::Closed => false,
+        StateFence::Pierced | StateFence::None => true,
+    }
+}
+
 /// Returns whether a run with these settings is proven once more from nothing before it is done. Where
 /// the output of builds is kept, nothing is proven from nothing, and nobody is told that it was.
 pub fn needs_cold_proof(warm: WarmGates, last_word: LastWord, keep: KeepWorktrees) -> bool {
@@ -306,6 +325,12 @@ mod tests {
         assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm, keep));
         assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold, keep));
         assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Cold, KeepWorktrees::Always));
+    }
+
+    #[test]
+    fn only_a_sandbox_around_the_state_keeps_seeds_trusted() {
+        assert!(!exposes_seeds(StateFence::Closed));
+        assert!(exposes_seeds(StateFence::Pierced) && exposes_seeds(StateFence::None));
     }
 
     #[test]

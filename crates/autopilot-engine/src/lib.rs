@@ -12,6 +12,7 @@ pub mod base_proof;
 pub mod begin;
 pub mod clock;
 pub mod environment;
+mod exposure;
 pub mod feed;
 pub mod flag;
 pub mod further;

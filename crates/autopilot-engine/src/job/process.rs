@@ -7,10 +7,12 @@ use super::slot_dir::SlotDir;
 use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
+use crate::exposure;
 use crate::feed::Sight;
 use crate::run_process::room::trouble as machine_trouble;
 use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::{SandboxMode, SandboxNetwork};
+use autopilot_core::warmth::{self, StateFence};
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
 use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
@@ -197,6 +199,9 @@ impl Job {
             None => program.dir.put_into(&mut jail),
         }
         let choice = self.context.sandbox_for(jail)?;
+        if warmth::exposes_seeds(self.state_fence(&choice)) {
+            exposure::mark(&self.context.place)?;
+        }
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -218,6 +223,19 @@ impl Job {
             register: Some(self.context.place.processes()),
             ..Launch::new(program.program.as_str(), program.dir.seen.as_std_path())
         })
+    }
+
+    /// Returns what keeps a program in this sandbox from the state directory.
+    fn state_fence(&self, choice: &SandboxChoice) -> StateFence {
+        let state = &self.context.place.state;
+        let paths = &self.context.config.sandbox.write;
+        match &choice.plan {
+            sandbox::SandboxPlan::Off => StateFence::None,
+            _ if paths.iter().any(|path| state.starts_with(path)) => StateFence::Pierced,
+            sandbox::SandboxPlan::Jail(_) | sandbox::SandboxPlan::Bwrap { .. } => {
+                StateFence::Closed
+            }
+        }
     }
 
     /// Returns whether programs will run in Autopilot's sandbox.
