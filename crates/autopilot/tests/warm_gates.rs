@@ -349,7 +349,7 @@ fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
 }
 
 #[test]
-fn what_a_failed_run_has_merged_is_told_as_proven_warm_only() {
+fn what_a_failed_run_has_merged_is_proven_from_nothing_before_it_ends() {
     let wanted = plan(&[task("a", &[]), task("b", &["a"])]);
     let checks = "! grep -q broken app.txt || { echo FAILED broken; exit 1; }\n";
     let more = "orchestrator: { max_workers: 1 }\nloop: { max_iterations: 1 }\n";
@@ -365,8 +365,74 @@ fn what_a_failed_run_has_merged_is_told_as_proven_warm_only() {
     stage.agents(&[&says(&wanted), builds, APPROVES]);
     let ended = stage.run(&["run", "plan.md"]);
     assert!([10, 11].contains(&ended.code), "{}", ended.said());
-    ended.says(&["proof: warm only: what is merged passed over what the base built"]);
-    assert_eq!(gates(&stage), "preflight- a.validate+ a.merge- b.validate-!");
-    assert_eq!(stage.status()["last_word"], "warm");
-    assert!(stage.run(&["status"]).expect(0).out.contains("warm only"));
+    ended.says(&["the result was proven once more from nothing (cold)"]);
+    assert_eq!(gates(&stage), "preflight- a.validate+ a.merge- b.validate-! prove-");
+    assert_eq!(stage.status()["last_word"], "cold");
+    let told = stage.run(&["status"]).expect(0).out;
+    assert!(told.contains("proven once more from nothing"), "{told}");
+}
+
+#[test]
+fn a_queue_with_a_failed_task_is_not_told_as_warm_only() {
+    let checks = "! grep -q broken app.txt || { echo FAILED broken; exit 1; }\n";
+    let stage = shell_stage(checks, "loop: { max_iterations: 1 }\n");
+    let task = stage.read("tasks/say-done.md");
+    std::fs::remove_file(stage.path("tasks/say-done.md")).unwrap();
+    for name in ["a", "b", "c"] {
+        stage.write(&format!("tasks/{name}.md"), &task);
+    }
+    stage.commit("three tasks");
+    let builds = "
+- step: build
+  task: b
+  do: [{ run: \"echo broken >> app.txt\" }, { answer: { changed_files: [x], notes: x } }]
+- step: build
+  do: [{ run: \"echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    stage.agents(&[builds, APPROVES]);
+    let ended = stage.run(&["run", "--queue", "tasks"]);
+    assert!([10, 11].contains(&ended.code), "{}", ended.said());
+    ended.says(&["the result was proven once more from nothing (cold)", "1 task failed"]);
+    let seen = gates(&stage);
+    assert!(seen.ends_with("c.merge- prove-"), "{seen}");
+    assert_eq!(stage.status()["last_word"], "cold");
+}
+
+#[test]
+fn a_warm_gate_that_failed_says_so_and_tells_each_command_and_repeats_no_note() {
+    let checks = "! grep -q broken app.txt || { echo FAILED one::test; exit 1; }\n";
+    let stage = shell_stage(checks, "");
+    stage.write("lint.sh", ". ./rules.sh\n");
+    stage.write(
+        "rules.sh",
+        "! grep -q broken app.txt || { echo 'error: style of app.txt'; exit 1; }\n",
+    );
+    stage.commit("a lint");
+    stage
+        .config("commands: { tests: sh test.sh, lint: sh lint.sh }\nloop: { max_iterations: 3 }\n");
+    agents(&stage, "echo broken >> app.txt", "echo more >> notes.txt");
+    let ended = run(&stage).expect(11).says(&["one::test", "error: style of app.txt"]);
+    let (_, last) = ended.out.split_once("last:  ").unwrap();
+    assert!(last.contains("│ tests:") && last.contains("│ lint:"), "{last}");
+    assert!(ended.said().contains("say-done: validate failed (exit 1, warm):"), "{}", ended.said());
+    let shown = stage.run(&["show", "say-done"]).expect(0).out;
+    assert!(shown.contains("failed (warm): "), "{shown}");
+    let page = stage.run(&["report", "--out", "-"]).expect(0).out;
+    assert!(page.contains("failed (warm)"), "{page}");
+    let status = stage.run(&["status"]).expect(0).out;
+    assert!(status.contains("│ lint:"), "{status}");
+}
+
+#[test]
+fn what_is_so_in_every_round_is_told_once() {
+    let stage = shell_stage("! grep -q broken app.txt\n", "loop: { max_iterations: 3 }\n");
+    agents(&stage, "echo >> Cargo.toml; echo broken >> app.txt", "echo more >> notes.txt");
+    let ended = run(&stage).expect(11);
+    let why = "checked from nothing, because `Cargo.toml` is a manifest";
+    let notes = ended.out.lines().filter(|line| line.starts_with("note:") && line.contains(why));
+    assert_eq!(notes.count(), 1, "{}", ended.said());
+    let told = stage.first_task()["notes"].to_string();
+    assert_eq!(told.matches(why).count(), 1, "{told}");
+    let seen = gates(&stage);
+    assert!(seen.matches("validate-!").count() > 1, "several rounds: {seen}");
 }

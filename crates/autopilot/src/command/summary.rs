@@ -150,7 +150,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     notes.extend(waivers.map(|by| format!("the review was skipped while {by} was there")));
     for task in &state.tasks {
         let name = task.label();
-        notes.extend(task.notes.iter().map(|note| format!("{name}: {note}")));
+        notes.extend(view::notes(task).into_iter().map(|note| format!("{name}: {note}")));
     }
     notes
 }

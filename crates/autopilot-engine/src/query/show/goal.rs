@@ -129,6 +129,7 @@ fn validation(state: &State, tried: &RunHistory, index: u32) -> Option<String> {
             return Some(format!("failed: {why}"));
         }
         Some((_, Outcome::Passed)) => view::passed_word(last.step, &last.facts),
+        Some((_, Outcome::Failed { .. })) => view::failed_word(&last.facts),
         Some((_, outcome)) => outcome_word(outcome),
         None => return Some("running".to_owned()),
     };
