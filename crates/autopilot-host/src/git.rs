@@ -45,7 +45,7 @@ pub use document::{DocumentRequest, commit_document};
 pub use error::{FailureOutlook, GitError};
 pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, HubDamage, ObjectMend};
 pub use identity::CommitIdentity;
-pub use listing::{Listing, list_paths};
+pub use listing::{Listing, has_path, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
 pub use object::Oid;

@@ -5,7 +5,7 @@ use super::own_work::blocking;
 use super::process::jail_network;
 use super::workshop::For;
 use super::{Job, JobError};
-use crate::environment::{GateRoom, kept_from_gates, user_home};
+use crate::environment::{GateRoom, kept_from_gates, python_path_files, user_home};
 use autopilot_core::step::CacheUse;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::jail::{JailNetwork, JailPlan};
@@ -96,7 +96,9 @@ impl Job {
             let bytes = file::read_capped(path.as_std_path(), HOME_FILE_BYTES_MAX).ok()?;
             Some((PathBuf::from(name), bytes))
         };
-        self.context.config.gates.home.iter().filter_map(read).collect()
+        let mut files: Vec<_> = self.context.config.gates.home.iter().filter_map(read).collect();
+        files.extend(python_path_files(&self.context.variables));
+        files
     }
 
     /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates

@@ -6,6 +6,7 @@ use super::slot_dir::SlotDir;
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::again::again;
+use crate::environment::Variables;
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::{KeepWorktrees, Worktrees};
@@ -38,6 +39,8 @@ pub struct Workshop {
     pub probe: Arc<OnceLock<WarmProbe>>,
     /// The seeds of the run's base that are known.
     pub seeds: Arc<Mutex<KnownSeeds>>,
+    /// What version managers take in the user's checkout by files that no commit has.
+    pub versions: Arc<OnceLock<Variables>>,
     /// The agents' package caches have what the run's base has loaded.
     pub are_caches_filled: Arc<Mutex<bool>>,
     slots: Slots,
@@ -79,6 +82,7 @@ impl Workshop {
             warm: Arc::default(),
             probe: Arc::default(),
             seeds: Arc::default(),
+            versions: Arc::default(),
             are_caches_filled: Arc::default(),
             slots,
             agents: Lessor::default(),
