@@ -43,6 +43,8 @@ const OF_LAYERS: &[LayerTest] = &[
     ("a_change_that_a_layer_cannot_give_goes_cold", tree::refused),
     ("a_broken_change_is_red_whatever_its_files_are_dated", cheat::times),
     ("what_the_base_left_behind_makes_no_change_pass", cheat::left_overs),
+    ("nothing_that_a_gate_plants_is_found_by_another", cheat::planted),
+    ("what_misleads_a_build_over_a_seed_does_not_from_nothing", cheat::within_one_command),
     ("compiled_python_of_the_base_is_not_used_for_changed_sources", cheat::python),
     ("two_layers_over_one_seed_know_nothing_of_each_other", sight::two_at_once),
     ("seeds_and_layers_cannot_be_seen_in_a_jail", sight::hidden),
