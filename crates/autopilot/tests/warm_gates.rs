@@ -145,56 +145,6 @@ fn without_warm_gates_every_gate_starts_from_nothing_and_there_is_no_last_one() 
     assert!(!stage.state().join("seeds").exists());
 }
 
-/// What a test of the base leaves, and where a test of the change looks for it.
-const LEFT: &[(&str, &str)] = &[
-    ("a file that git ignores", "left.txt"),
-    ("a cache in the installed packages", "node_modules/.cache/left"),
-    ("a file of another kind among compiled modules", "__pycache__/left.txt"),
-    ("a directory that only looks like an environment", ".venv/left"),
-    ("the directory of integration tests", "target/tmp/left"),
-    ("a file at home", "$HOME/left"),
-    ("a temporary file", "$TMPDIR/left"),
-    ("a file in the shared cache", "$XDG_CACHE_HOME/left"),
-];
-
-#[test]
-fn what_a_test_of_the_base_left_behind_helps_no_test_of_a_change() {
-    for (what, path) in LEFT {
-        let base = format!("mkdir -p \"$(dirname {path})\" && echo x > {path}\n");
-        let stage = shell_stage(&base, "loop: { max_iterations: 2 }\n");
-        let build = format!("echo '[ -e {path} ]' > checks.sh");
-        agents(&stage, &build, "echo x >> notes.txt");
-        run(&stage).expect(11);
-        let seen = gates(&stage);
-        let wanted = "preflight- say-done.validate+! say-done.validate-!";
-        assert_eq!(seen, wanted, "{what}: over the seed, and from nothing in the last round");
-    }
-}
-
-/// What a build tool owns stays in a seed, so a change can lean on it; the last word is against it.
-const OWNED: &[(&str, &str, &str)] = &[
-    ("the output of a build", "target/debug/left", "true"),
-    ("an installed package", "node_modules/left/index.js", "true"),
-    ("an environment", ".venv/left", "mkdir -p .venv && echo home > .venv/pyvenv.cfg"),
-];
-
-#[test]
-fn what_a_build_of_the_base_left_behind_has_no_last_word() {
-    for (what, path, first) in OWNED {
-        let base = format!("{first} && mkdir -p \"$(dirname {path})\" && echo x > {path}\n");
-        let stage = shell_stage(&base, "");
-        let build = format!("echo '[ -e {path} ]' > checks.sh");
-        agents(&stage, &build, "echo true > checks.sh");
-        run(&stage).expect(0).says(&["but it fails from nothing: tests failed"]);
-        let seen = gates(&stage);
-        assert!(
-            seen.starts_with("preflight- say-done.validate+ say-done.prove-!"),
-            "{what}: {seen}"
-        );
-        assert!(seen.ends_with("say-done.validate- say-done.merge- prove-"), "{what}: {seen}");
-    }
-}
-
 /// A change that build tools are known to misread, and what is said about it.
 const COLD: &[(&str, &str)] = &[
     ("git rm -q lib/one.sh", "`lib/one.sh` was deleted or renamed"),
@@ -222,26 +172,6 @@ fn a_change_that_build_tools_misread_is_proven_from_nothing_at_once_and_told() {
         run(&stage).expect(0).says(&["checked from nothing, because ", why]);
         assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{build}");
         assert_eq!(stage.status()["last_word"], Value::Null, "{build}");
-    }
-}
-
-/// What a command does to the files of the change while it runs.
-const MEDDLING: &[&str] = &[
-    "touch -d 2001-01-01 app.txt",
-    "touch -d 2099-01-01 app.txt",
-    "cp app.txt copy && mv copy app.txt",
-    "touch -r lib/one.sh app.txt",
-];
-
-#[test]
-fn a_command_that_dates_files_of_the_change_is_run_again_from_nothing() {
-    for line in MEDDLING {
-        let stage = shell_stage("true\n", "");
-        agents(&stage, &format!("echo more >> app.txt; echo '{line}' > checks.sh"), "true");
-        run(&stage)
-            .expect(0)
-            .says(&["tests checked from nothing, because a command touched `app.txt`"]);
-        assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{line}");
     }
 }
 
@@ -303,32 +233,6 @@ fn a_base_that_changes_its_own_files_leaves_no_seed_and_that_is_told() {
         "nothing was kept for warm gates: the gate of the base changed tracked files (app.txt)",
     ]);
     assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-");
-}
-
-/// Looks in every place that a gate can write, and leaves something there if the project says so.
-const PLANTS: &str = "\
-for place in target/debug/.fingerprint node_modules/left .venv __pycache__ $CARGO_HOME/registry/src \
-$XDG_CACHE_HOME $HOME $TMPDIR /dev/shm; do
-  if [ -e $place/planted ]; then echo FAILED found $place/planted; exit 1; fi
-  if [ -e plants ]; then mkdir -p $place && echo x > $place/planted || exit 1; fi
-done
-";
-
-#[test]
-fn nothing_that_a_warm_gate_plants_reaches_another_gate() {
-    let wanted = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["b"])]);
-    let stage = shell_stage(PLANTS, "orchestrator: { max_workers: 1 }\n");
-    stage.write("plan.md", PLAN_MD);
-    let builds = "
-- step: build
-  do: [{ run: \"echo x > plants; echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
-";
-    stage.agents(&[&says(&wanted), builds, APPROVES]);
-    stage.run(&["run", "plan.md"]).expect(0);
-    assert_eq!(
-        gates(&stage),
-        "preflight- a.validate+ a.merge- b.validate+ b.merge- c.validate+ c.merge- validate+ prove-"
-    );
 }
 
 #[test]
