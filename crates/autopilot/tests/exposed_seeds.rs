@@ -48,10 +48,14 @@ fn a_run_without_a_sandbox_leaves_no_seed_and_no_proof_to_the_next() {
 }
 
 #[test]
-fn a_run_whose_sandbox_lets_its_agents_write_the_state_leaves_nothing_either() {
-    let open = |stage: &Stage| format!("{{ write: [\"{}\"] }}", text(stage.state()));
+fn where_the_state_is_covered_a_path_around_it_lets_nobody_in() {
+    let open = |stage: &Stage| format!("{{ write: [\"{}\"] }}", text(stage.folder()));
     let stage = changed_by_a_run(open);
-    stage.run(&["run", "tasks/say-done.md", "--fresh"]).expect(0).says(&[TOLD]);
+    let changed = files_with(&stage.state(), "planted");
+    let in_seeds = changed.iter().filter(|path| text(path).contains("/seeds/")).count();
+    assert_eq!(in_seeds, 0, "{changed:?}");
+    let next = stage.run(&["run", "tasks/say-done.md", "--fresh"]).expect(0).says(&[TAKEN]);
+    assert!(!next.said().contains(TOLD), "{}", next.said());
 }
 
 #[test]

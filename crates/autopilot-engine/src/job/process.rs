@@ -199,7 +199,8 @@ impl Job {
             None => program.dir.put_into(&mut jail),
         }
         let choice = self.context.sandbox_for(jail)?;
-        if warmth::exposes_seeds(self.state_fence(&choice)) {
+        let (state, paths) = (&self.context.place.state, &self.context.config.sandbox.write);
+        if warmth::exposes_seeds(state_fence(&choice.plan, state, paths)) {
             exposure::mark(&self.context.place)?;
         }
         let errors = log.with_extension("err.log");
@@ -225,19 +226,6 @@ impl Job {
         })
     }
 
-    /// Returns what keeps a program in this sandbox from the state directory.
-    fn state_fence(&self, choice: &SandboxChoice) -> StateFence {
-        let state = &self.context.place.state;
-        let paths = &self.context.config.sandbox.write;
-        match &choice.plan {
-            sandbox::SandboxPlan::Off => StateFence::None,
-            _ if paths.iter().any(|path| state.starts_with(path)) => StateFence::Pierced,
-            sandbox::SandboxPlan::Jail(_) | sandbox::SandboxPlan::Bwrap { .. } => {
-                StateFence::Closed
-            }
-        }
-    }
-
     /// Returns whether programs will run in Autopilot's sandbox.
     pub(super) fn is_sandboxed(&self) -> Result<bool, JobError> {
         let choice = self.context.sandbox_for(JailPlan::default())?;
@@ -253,6 +241,21 @@ impl Context {
     /// The sandbox that the configuration asks for, with this jail where it is one.
     pub fn sandbox_for(&self, jail: JailPlan) -> Result<SandboxChoice, SandboxError> {
         self.sandbox.choose(sandbox_mode(self.config.sandbox.mode), jail)
+    }
+}
+
+/// Returns what keeps a program in this sandbox from the state directory. With namespaces the directory
+/// is covered, whatever the program may write.
+fn state_fence(plan: &sandbox::SandboxPlan, state: &Utf8Path, write: &[String]) -> StateFence {
+    match plan {
+        sandbox::SandboxPlan::Off => StateFence::None,
+        sandbox::SandboxPlan::Jail(plan) if plan.namespaces => StateFence::Closed,
+        sandbox::SandboxPlan::Jail(_) | sandbox::SandboxPlan::Bwrap { .. } => {
+            match write.iter().any(|path| state.starts_with(path)) {
+                true => StateFence::Pierced,
+                false => StateFence::Closed,
+            }
+        }
     }
 }
 
@@ -280,4 +283,22 @@ pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
         dir::create_private(parent.as_std_path()).map_err(JobError::directory("create", parent))?;
     }
     Ok(file::write_atomic(path.as_std_path(), content.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_host::sandbox::SandboxPlan;
+
+    #[test]
+    fn without_namespaces_a_path_around_the_state_lets_programs_in() {
+        let jail = |namespaces| SandboxPlan::Jail(JailPlan { namespaces, ..JailPlan::default() });
+        let fence = |plan: &SandboxPlan, write: &str| {
+            state_fence(plan, "/home/u/.local/state/x".into(), &[write.to_owned()])
+        };
+        assert_eq!(fence(&jail(false), "/home/u"), StateFence::Pierced);
+        assert_eq!(fence(&jail(false), "/home/u/code"), StateFence::Closed);
+        assert_eq!(fence(&jail(true), "/home/u"), StateFence::Closed);
+        assert_eq!(fence(&SandboxPlan::Off, "/srv"), StateFence::None);
+    }
 }
