@@ -37,6 +37,8 @@ const SLOW: &[&str] = &[
     "real_agents",
     "torture",
     "warm",
+    "warm_cheats",
+    "warm_kinds",
 ];
 /// In the name of a test that starts a real agent, wherever it is.
 const REAL: &str = "the_real_";

@@ -8,7 +8,7 @@ mod facts;
 mod halt;
 
 pub use bill::{Bill, SessionTotal, TokenCount};
-pub use facts::{AnsweringAgent, Facts, SessionEnd, StepAnswer, Verdict};
+pub use facts::{AnsweringAgent, Facts, FailedCommand, SessionEnd, StepAnswer, Verdict};
 pub use halt::{Halt, HaltWhy, HoldWhy, MachineFault, THIS_MACHINE, away};
 
 use crate::config::{Options, WorkBy};

@@ -23,6 +23,14 @@ pub fn is_due(state: &State, task: &Task) -> bool {
     becomes_the_result(state, task) && task.pipeline.weigh(state, task).reasons.is_empty()
 }
 
+/// Whether what is merged is proven from nothing although the run fails, because some of its tasks have:
+/// it is on the run's branch, and a person may use it.
+pub fn is_owed(state: &State, whole: &Task) -> bool {
+    let run = &state.run;
+    let has_stage = whole.parent.is_none() && whole.pipeline.place(Step::Prove).is_some();
+    has_stage && run.switches.contains(&Switch::ColdProof) && run.seeds.is_used && run.tip.is_some()
+}
+
 /// The proof that should run beside other steps now. There is at most one: a task's while all others
 /// have ended, the run's when all have.
 pub fn ahead(state: &State) -> Option<ProofAhead> {
@@ -185,6 +193,22 @@ mod tests {
             state.tasks[0].results.insert(Step::Validate, no);
         };
         assert_eq!(whole(no), None, "it will be repaired first");
+    }
+
+    #[test]
+    fn what_a_failed_run_has_merged_over_seeds_is_proven_all_the_same() {
+        let owed = |change: fn(&mut State)| {
+            let mut state = state();
+            state.tasks[0].pipeline = Pipeline::Queue;
+            (state.run.tip, state.run.seeds.is_used) = (Some("tip".to_owned()), true);
+            change(&mut state);
+            is_owed(&state, &state.tasks[0])
+        };
+        assert!(owed(|_| {}));
+        assert!(!owed(|state| state.run.tip = None), "nothing was merged");
+        assert!(!owed(|state| state.run.seeds.is_used = false), "all is proven already");
+        assert!(!owed(|state| state.run.switches.clear()), "nobody wants it");
+        assert!(!owed(|state| state.tasks[0].pipeline = Pipeline::Expand), "it is a part of a run");
     }
 
     #[test]

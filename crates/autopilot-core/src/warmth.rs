@@ -7,9 +7,11 @@
 
 mod decisive;
 mod setup;
+mod slot;
 
 pub use decisive::{DecisiveFile, DecisiveRow};
 pub use setup::installs_only;
+pub use slot::{SlotOffer, SlotShare, fills_slots, slot_shares, slot_time_max};
 
 use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};
@@ -65,6 +67,25 @@ pub fn uses_rooms(warm: WarmGates, keep: KeepWorktrees) -> bool {
     match (warm, keep) {
         (WarmGates::Off, _) | (_, KeepWorktrees::Always) => false,
         (WarmGates::Auto, KeepWorktrees::Auto | KeepWorktrees::Never) => true,
+    }
+}
+
+/// What keeps the programs of a run from the state directory, in which the seeds are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateFence {
+    /// A sandbox that does not let them write there.
+    Closed,
+    /// A sandbox whose configured paths contain the state directory.
+    Pierced,
+    None,
+}
+
+/// Returns whether the programs of a run could have changed seeds and proofs of the base, so that no
+/// later run may trust any of them.
+pub fn exposes_seeds(fence: StateFence) -> bool {
+    match fence {
+        StateFence::Closed => false,
+        StateFence::Pierced | StateFence::None => true,
     }
 }
 
@@ -304,6 +325,12 @@ mod tests {
         assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Warm, keep));
         assert!(!needs_cold_proof(WarmGates::Off, LastWord::Cold, keep));
         assert!(!needs_cold_proof(WarmGates::Auto, LastWord::Cold, KeepWorktrees::Always));
+    }
+
+    #[test]
+    fn only_a_sandbox_around_the_state_keeps_seeds_trusted() {
+        assert!(!exposes_seeds(StateFence::Closed));
+        assert!(exposes_seeds(StateFence::Pierced) && exposes_seeds(StateFence::None));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The environment variables of agents and commands: those they need, and no secrets of others.
 
 mod gate;
+mod user_tool;
 
 pub use gate::{GateRoom, is_of_session, kept_from_gates, of_gate, user_home};
+pub use user_tool::{VERSION_BYTES_MAX, chosen_versions, python_path_files};
 
 use autopilot_agents::{Agent, LaunchPlan};
 use autopilot_core::config::{API_KEY_ENV, AgentConfig, Config, McpServer};

@@ -37,6 +37,7 @@ mod room;
 mod shortage;
 mod skill;
 mod slot_dir;
+mod slot_seed;
 mod start_gate;
 mod talk;
 mod train;
@@ -212,6 +213,8 @@ pub struct AgentsSeen {
     pub session: Option<String>,
     /// What was wrong with the machine when a program failed.
     pub trouble: Option<(MachineFault, String)>,
+    /// What a person should know of how their slots were filled.
+    pub of_slots: Vec<String>,
 }
 
 /// The outcome of an attempt and the facts it found.
@@ -283,6 +286,7 @@ impl Job {
         self.context.purse.settle(self.want.id, bill);
         facts.notes.extend(self.billing().note());
         (facts.bill, facts.total) = (Some(bill), total);
+        facts.notes.append(&mut self.seen().of_slots);
         self.leave_home();
         limits.scope(async { self.remove_leftovers() }).await;
         facts.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);

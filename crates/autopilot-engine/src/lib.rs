@@ -13,6 +13,7 @@ pub mod begin;
 pub mod clock;
 pub mod environment;
 pub mod evidence;
+mod exposure;
 pub mod feed;
 pub mod flag;
 pub mod further;

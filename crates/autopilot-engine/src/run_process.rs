@@ -198,6 +198,7 @@ pub fn open(
     }
     lock.refresh(&Holder::us(&chosen.run)).map_err(WorkspaceError::from)?;
     room::sweep_leftovers(&place, &chosen.run, notice);
+    crate::exposure::clear(&place, notice);
     crate::inbox::sweep(&place);
     let epoch = workspace::take_lease(&mut journal, &chosen.run, &machine.holder)?;
     choice::reopen(&mut journal, &chosen.run, epoch)?;

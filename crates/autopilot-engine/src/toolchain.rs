@@ -12,6 +12,7 @@ const MANAGERS: &[(&str, &str, &[&str])] = &[
     ("RUSTUP_HOME", ".rustup", &["settings.toml", "toolchains/*/bin/*", "update-hashes/*"]),
     ("NVM_DIR", ".nvm", &["alias/default", "versions/node/*"]),
     ("PYENV_ROOT", ".pyenv", &["version", "versions/*"]),
+    ("PYTHONUSERBASE", ".local", &["lib/*/site-packages"]),
     ("RBENV_ROOT", ".rbenv", &["version", "versions/*"]),
     ("ASDF_DATA_DIR", ".asdf", &["installs/*/*"]),
     ("MISE_DATA_DIR", ".local/share/mise", &["installs/*/*"]),

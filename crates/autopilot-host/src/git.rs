@@ -48,7 +48,7 @@ pub use error::{FailureOutlook, GitError};
 pub use fresh::fresh_checkout;
 pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, HubDamage, ObjectMend};
 pub use identity::CommitIdentity;
-pub use listing::{Listing, list_paths};
+pub use listing::{Listing, has_path, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
 pub use notes::{
@@ -62,6 +62,7 @@ pub use rehearsal::{apply_change, make_rehearsal};
 pub use repo::{Filter, RepoHead, RepoRefusal, UserRepo};
 pub use salvage::Salvaged;
 pub use skill::{FolderFile, SkillFile, SkillLimits, folder_files, skill_files};
+pub(crate) use slot::is_lock_of;
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, MergedTask, Sought, Tip, Track, Wagon};

@@ -20,6 +20,7 @@ pub mod lock;
 pub mod model_api;
 pub mod notify;
 pub mod output;
+pub mod package_cache;
 pub mod patience;
 mod pause;
 pub mod port;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The reason why work has to end before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,14 @@ tokio::task_local! {
 /// Does work that blocks under a limit, instead of that around it.
 pub fn during<T>(limit: Limit, work: impl FnOnce() -> T) -> T {
     LIMIT.sync_scope(limit, work)
+}
+
+/// Does work that blocks for at most this time, and no longer than the limit around it allows.
+pub fn within<T>(time: Duration, work: impl FnOnce() -> T) -> T {
+    let around = LIMIT.try_with(Arc::clone).unwrap_or_else(|_none| unlimited());
+    let end = Instant::now() + time;
+    let is_late = move || (Instant::now() > end).then_some(CutShort::OutOfTime);
+    during(Arc::new(move || around().or_else(&is_late)), work)
 }
 
 /// Returns a limit that never ends anything, for a few short commands that must not be left half
@@ -69,5 +78,21 @@ mod tests {
             assert_eq!(check().unwrap_err().kind(), io::ErrorKind::Interrupted);
         });
         assert!(check().is_ok());
+    }
+
+    #[test]
+    fn a_time_ends_work_and_so_does_the_limit_around_it() {
+        let out_of_time = Some(CutShort::OutOfTime);
+        let soon = || {
+            while cut_short().is_none() {
+                std::thread::yield_now();
+            }
+            cut_short()
+        };
+        assert_eq!(within(Duration::ZERO, soon), out_of_time);
+        assert_eq!(within(Duration::from_secs(3600), cut_short), None);
+        let cancelled = limit(Some(CutShort::Unwanted));
+        let long = || within(Duration::from_secs(3600), cut_short);
+        assert_eq!(during(cancelled, long), Some(CutShort::Unwanted));
     }
 }

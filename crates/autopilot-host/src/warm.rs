@@ -44,6 +44,7 @@ mod room;
 mod scrub;
 mod seal;
 mod seed;
+mod slot;
 mod store;
 mod sweep;
 
@@ -56,5 +57,6 @@ pub(crate) use probe::layer_trial;
 pub use probe::{KindProbe, WarmProbe, probe};
 pub use room::{ColdRoom, RoomPaths, SealRequest, TREE};
 pub use seed::{SealedSeed, SeedSeal};
+pub use slot::{SlotFill, SlotFilled};
 pub use store::{LAYERS, PLACE, SEEDS, WarmStore};
 pub use sweep::{WarmSwept, sweep};

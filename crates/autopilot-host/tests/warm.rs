@@ -20,6 +20,8 @@ mod ground;
 mod sealing;
 #[path = "warm/sight.rs"]
 mod sight;
+#[path = "warm/slot.rs"]
+mod slot;
 #[path = "warm/tree.rs"]
 mod tree;
 #[path = "warm/world.rs"]
@@ -41,6 +43,8 @@ const OF_LAYERS: &[LayerTest] = &[
     ("a_change_that_a_layer_cannot_give_goes_cold", tree::refused),
     ("a_broken_change_is_red_whatever_its_files_are_dated", cheat::times),
     ("what_the_base_left_behind_makes_no_change_pass", cheat::left_overs),
+    ("nothing_that_a_gate_plants_is_found_by_another", cheat::planted),
+    ("what_misleads_a_build_over_a_seed_does_not_from_nothing", cheat::within_one_command),
     ("compiled_python_of_the_base_is_not_used_for_changed_sources", cheat::python),
     ("two_layers_over_one_seed_know_nothing_of_each_other", sight::two_at_once),
     ("seeds_and_layers_cannot_be_seen_in_a_jail", sight::hidden),
@@ -58,6 +62,9 @@ const OTHERS: &[(&str, fn())] = &[
     ("what_the_setup_made_is_sealed_and_what_tests_left_is_not", sealing::set_up),
     ("on_a_full_disk_there_is_no_seed", sealing::full_disk),
     ("seeds_are_kept_within_bounds_by_their_last_use", sealing::bounded),
+    ("a_slot_gets_copies_of_what_the_base_built_with_their_times", slot::filled),
+    ("a_slot_gets_only_what_fits_to_its_commit", slot::fitting),
+    ("a_slot_that_was_filled_in_part_is_filled_anew", slot::cut_short),
     ("a_clock_that_was_set_back_makes_gates_cold", sealing::clock),
 ];
 

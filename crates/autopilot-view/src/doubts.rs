@@ -126,7 +126,7 @@ fn about_the_whole(state: &State) -> Vec<Doubt> {
 fn of_last_proof(proof: LastProof) -> Option<Doubt> {
     let kind = match proof {
         LastProof::Cold | LastProof::Due => return None,
-        LastProof::WarmOnly => DoubtKind::WarmProof,
+        LastProof::WarmOnly | LastProof::Unended => DoubtKind::WarmProof,
         LastProof::Refuted => DoubtKind::RefutedProof,
     };
     Some(Doubt::new(kind, proof.sentence()))

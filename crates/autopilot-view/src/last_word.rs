@@ -13,8 +13,10 @@ pub enum LastProof {
     Cold,
     /// The result is proven from nothing before the run is done.
     Due,
-    /// What is merged was proven over the base's build alone.
+    /// What is merged was proven over the base's build alone, as the configuration asks.
     WarmOnly,
+    /// It was to be proven from nothing, and that did not come to an end.
+    Unended,
     /// What is merged passed over the base's build, and failed from nothing.
     Refuted,
 }
@@ -31,10 +33,12 @@ impl LastProof {
         if proven.is_some_and(|shown| shown.outcome == Outcome::Passed) {
             return Some(LastProof::Cold);
         }
-        let is_due = state.end().is_none() && run.switches.contains(&Switch::ColdProof);
+        let is_asked = run.switches.contains(&Switch::ColdProof);
+        let is_due = state.end().is_none() && is_asked;
         Some(match (is_due, run.seeds.is_refuted) {
             (true, _) => LastProof::Due,
             (false, true) => LastProof::Refuted,
+            (false, false) if is_asked => LastProof::Unended,
             (false, false) => LastProof::WarmOnly,
         })
     }
@@ -44,7 +48,7 @@ impl LastProof {
         match self {
             LastProof::Cold => "cold",
             LastProof::Due => "due",
-            LastProof::WarmOnly => "warm",
+            LastProof::WarmOnly | LastProof::Unended => "warm",
             LastProof::Refuted => "failed",
         }
     }
@@ -64,6 +68,10 @@ impl LastProof {
                 "warm only: what is merged passed over what the base built, and was not proven from \
                  nothing"
             }
+            LastProof::Unended => {
+                "warm only: what is merged passed over what the base built; the proof from nothing did \
+                 not come to an end"
+            }
             LastProof::Refuted => {
                 "what is merged passed over what the base built (warm), and then failed from nothing \
                  (cold)"
@@ -75,6 +83,9 @@ impl LastProof {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autopilot_core::event::{Failure, TaskEnd};
+    use autopilot_core::id::TaskId;
+    use autopilot_core::state::{Status, Task};
 
     #[test]
     fn what_failed_from_nothing_is_not_called_untried() {
@@ -88,5 +99,10 @@ mod tests {
         assert_eq!(LastProof::of(&state), Some(LastProof::Refuted));
         state.run.switches.insert(Switch::ColdProof);
         assert_eq!(LastProof::of(&state), Some(LastProof::Due), "the run goes on to prove it");
+        let end = Status::Settled(TaskEnd::Failed { why: Failure::Children { failed: 1 } });
+        state.tasks = vec![Task { id: TaskId::ROOT, status: end, ..Task::default() }];
+        assert_eq!(LastProof::of(&state), Some(LastProof::Refuted));
+        state.run.seeds.is_refuted = false;
+        assert_eq!(LastProof::of(&state), Some(LastProof::Unended));
     }
 }

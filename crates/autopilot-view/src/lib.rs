@@ -300,6 +300,17 @@ pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
     }
 }
 
+/// The word for a step that failed; a gate that did not start from nothing says so.
+pub fn failed_word(facts: &Facts) -> &'static str {
+    if facts.warm { "failed (warm)" } else { "failed" }
+}
+
+/// The notes of a task, each once: rounds repeat what has not changed.
+pub fn notes(task: &Task) -> Vec<&str> {
+    let mut known = BTreeSet::new();
+    task.notes.iter().map(String::as_str).filter(|note| known.insert(*note)).collect()
+}
+
 /// The skills, MCP servers and sub-agents that the whole run used.
 pub fn used(state: &State) -> Used {
     let mut all = Used::default();

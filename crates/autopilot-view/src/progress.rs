@@ -104,8 +104,10 @@ pub fn is_bad(outcome: &Outcome) -> bool {
 
 fn ended(step: Step, outcome: &Outcome, facts: &Facts) -> String {
     // An agent that says no ends well.
-    let code = facts.exit.filter(|code| *code != 0);
-    let code = code.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    let code = facts.exit.filter(|code| *code != 0).map(|code| format!("exit {code}"));
+    let warm = facts.warm.then(|| "warm".to_owned());
+    let how: Vec<String> = code.into_iter().chain(warm).collect();
+    let code = if how.is_empty() { String::new() } else { format!(" ({})", how.join(", ")) };
     match outcome {
         Outcome::Passed => passed_word(step, facts).to_owned(),
         Outcome::Failed { why } => format!("failed{code}: {why}"),

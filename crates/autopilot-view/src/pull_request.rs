@@ -230,7 +230,9 @@ fn attention(state: &State) -> String {
     lines.extend(notes_on_the_whole(state).map(|note| format!("the whole: {}", escaped(note))));
     for task in state.tasks.iter().filter(|task| task.parent.is_some()) {
         let name = code(task.name());
-        lines.extend(task.notes.iter().map(|note| format!("{name}: {}", escaped(note))));
+        lines.extend(
+            crate::notes(task).into_iter().map(|note| format!("{name}: {}", escaped(note))),
+        );
     }
     if lines.is_empty() {
         return String::new();

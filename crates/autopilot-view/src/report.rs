@@ -310,7 +310,7 @@ fn report_task(source: &PageSource<'_>, task: &Task) -> ReportTask {
             ("commit", task.commit.clone()),
             ("after", (!after.is_empty()).then(|| after.join(", "))),
         ]),
-        notes: words.lines(&task.notes),
+        notes: words.lines(crate::notes(task)),
         attempts: shown.into_iter().map(|tried| attempt(source, tried)).collect(),
         before,
     }

@@ -111,7 +111,7 @@ fn attention(text: &mut String, state: &State) {
                 lines.push(format!("{name}: {} skipped: {why}", step.word().to_uppercase()));
             }
         }
-        for note in &task.notes {
+        for note in super::notes(task) {
             lines.push(format!("{name}: {note}"));
         }
     }

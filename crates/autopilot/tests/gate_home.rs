@@ -132,6 +132,99 @@ fn tools_below_the_users_home_are_found_from_the_home_of_a_gate() {
     assert!(names.iter().all(|name| told.contains(&format!("{name} works"))), "{told}");
 }
 
+/// A shim as pyenv makes it, and the parts of pyenv that it needs.
+const SHIM: &str = "#!/bin/sh\nexport PYENV_ROOT=@\nexec @/libexec/pyenv exec \"${0##*/}\"\n";
+const PYENV: &str = "#!/bin/sh
+# Takes PYENV_VERSION, else the nearest .python-version, else the global version.
+shift; program=$1; shift; dir=$PWD
+while [ -z \"$PYENV_VERSION\" ] && [ -n \"$dir\" ]; do
+  [ ! -f \"$dir/.python-version\" ] || PYENV_VERSION=$(cat \"$dir/.python-version\"); dir=${dir%/*}
+done
+version=${PYENV_VERSION:-$(cat \"$PYENV_ROOT/version\")}
+found=$PYENV_ROOT/versions/$version/bin/$program
+[ -x \"$found\" ] || { echo \"pyenv: $program: command not found\" >&2; exit 127; }
+exec \"$found\" \"$@\"
+";
+
+#[test]
+fn shims_of_a_version_manager_take_the_version_of_the_checkout() {
+    // The file is ignored, above the checkout, or committed.
+    for place in ["ignored", "above", "committed", "global"] {
+        let mut stage = stage("mypytest || exit 1\n", TESTS);
+        let root = text(user(&stage, ".pyenv"));
+        give(&stage, ".pyenv/shims/mypytest", &SHIM.replace('@', &root));
+        give(&stage, ".pyenv/libexec/pyenv", PYENV);
+        give(&stage, ".pyenv/version", "2.7\n");
+        let chosen = if place == "global" { "2.7" } else { "3.11" };
+        give(
+            &stage,
+            &format!(".pyenv/versions/{chosen}/bin/mypytest"),
+            &format!("#!/bin/sh\necho tested by {chosen}\n"),
+        );
+        match place {
+            "above" => fs::write(stage.folder().join(".python-version"), "3.11\n").unwrap(),
+            "ignored" => {
+                stage.write(".gitignore", ".python-version\n");
+                stage.commit("ignored");
+                stage.write(".python-version", "3.11\n");
+            }
+            "committed" => {
+                stage.write(".python-version", "3.11\n");
+                stage.commit("a version");
+            }
+            _ => {}
+        }
+        let path = std::env::var("PATH").unwrap();
+        stage.set("PATH", &format!("{}:{path}", text(user(&stage, ".pyenv/shims"))));
+        let ended = stage.run(&RUN);
+        let told = stage.texts_of("logs/validation_tests");
+        assert_eq!(ended.code, 0, "{place}: {told}{}", ended.said());
+        assert!(told.contains(&format!("tested by {chosen}")), "{place}: {told}");
+    }
+}
+
+/// What `pip install --user` has installed before is found, and what it would install in a gate has its
+/// place, its modules and its programs.
+#[test]
+fn packages_that_are_installed_for_a_user_are_found_and_more_can_be_installed() {
+    let tests = "theirtool || exit 1
+python3 - <<'X' || exit 1
+import os, site
+packages = site.getusersitepackages()
+os.makedirs(packages, exist_ok=True)
+open(packages + '/mine.py', 'w').write('word = \"mine works\"')
+programs = os.path.join(site.getuserbase(), 'bin')
+os.makedirs(programs, exist_ok=True)
+open(programs + '/minetool', 'w').write('#!/usr/bin/env python3\\nimport mine\\nprint(mine.word)\\n')
+os.chmod(programs + '/minetool', 0o755)
+X
+minetool || exit 1
+";
+    for (config, more) in
+        [(TESTS.to_owned(), ""), (format!("{TESTS}gates: {{ warm: off }}\n"), "x")]
+    {
+        let mut stage = stage(tests, &config);
+        let version = std::process::Command::new("python3")
+            .args(["-c", "import sys; print('python%d.%d' % sys.version_info[:2])"])
+            .output()
+            .unwrap();
+        let version = String::from_utf8(version.stdout).unwrap();
+        let packages = format!(".local/lib/{}/site-packages", version.trim());
+        give(&stage, &format!("{packages}/theirs.py"), "word = 'theirs works'\n");
+        let program = "#!/usr/bin/env python3\nimport theirs\nprint(theirs.word)\n";
+        give(&stage, ".local/bin/theirtool", program);
+        if !more.is_empty() {
+            stage.set("PYTHONUSERBASE", &text(user(&stage, ".local")));
+        }
+        let path = std::env::var("PATH").unwrap();
+        stage.set("PATH", &format!("{}:{path}", text(user(&stage, ".local/bin"))));
+        stage.run(&RUN).expect(0);
+        let told = stage.texts_of("logs/validation_tests");
+        assert!(told.contains("theirs works") && told.contains("mine works"), "{told}");
+        assert!(!user(&stage, &format!("{packages}/mine.py")).exists(), "it is the gate's own");
+    }
+}
+
 /// The toolchain that builds this very test, reached as a user has it: by rustup's own shims where it
 /// is installed so, else by PATH.
 #[test]

@@ -145,56 +145,6 @@ fn without_warm_gates_every_gate_starts_from_nothing_and_there_is_no_last_one() 
     assert!(!stage.state().join("seeds").exists());
 }
 
-/// What a test of the base leaves, and where a test of the change looks for it.
-const LEFT: &[(&str, &str)] = &[
-    ("a file that git ignores", "left.txt"),
-    ("a cache in the installed packages", "node_modules/.cache/left"),
-    ("a file of another kind among compiled modules", "__pycache__/left.txt"),
-    ("a directory that only looks like an environment", ".venv/left"),
-    ("the directory of integration tests", "target/tmp/left"),
-    ("a file at home", "$HOME/left"),
-    ("a temporary file", "$TMPDIR/left"),
-    ("a file in the shared cache", "$XDG_CACHE_HOME/left"),
-];
-
-#[test]
-fn what_a_test_of_the_base_left_behind_helps_no_test_of_a_change() {
-    for (what, path) in LEFT {
-        let base = format!("mkdir -p \"$(dirname {path})\" && echo x > {path}\n");
-        let stage = shell_stage(&base, "loop: { max_iterations: 2 }\n");
-        let build = format!("echo '[ -e {path} ]' > checks.sh");
-        agents(&stage, &build, "echo x >> notes.txt");
-        run(&stage).expect(11);
-        let seen = gates(&stage);
-        let wanted = "preflight- say-done.validate+! say-done.validate-!";
-        assert_eq!(seen, wanted, "{what}: over the seed, and from nothing in the last round");
-    }
-}
-
-/// What a build tool owns stays in a seed, so a change can lean on it; the last word is against it.
-const OWNED: &[(&str, &str, &str)] = &[
-    ("the output of a build", "target/debug/left", "true"),
-    ("an installed package", "node_modules/left/index.js", "true"),
-    ("an environment", ".venv/left", "mkdir -p .venv && echo home > .venv/pyvenv.cfg"),
-];
-
-#[test]
-fn what_a_build_of_the_base_left_behind_has_no_last_word() {
-    for (what, path, first) in OWNED {
-        let base = format!("{first} && mkdir -p \"$(dirname {path})\" && echo x > {path}\n");
-        let stage = shell_stage(&base, "");
-        let build = format!("echo '[ -e {path} ]' > checks.sh");
-        agents(&stage, &build, "echo true > checks.sh");
-        run(&stage).expect(0).says(&["but it fails from nothing: tests failed"]);
-        let seen = gates(&stage);
-        assert!(
-            seen.starts_with("preflight- say-done.validate+ say-done.prove-!"),
-            "{what}: {seen}"
-        );
-        assert!(seen.ends_with("say-done.validate- say-done.merge- prove-"), "{what}: {seen}");
-    }
-}
-
 /// A change that build tools are known to misread, and what is said about it.
 const COLD: &[(&str, &str)] = &[
     ("git rm -q lib/one.sh", "`lib/one.sh` was deleted or renamed"),
@@ -222,26 +172,6 @@ fn a_change_that_build_tools_misread_is_proven_from_nothing_at_once_and_told() {
         run(&stage).expect(0).says(&["checked from nothing, because ", why]);
         assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{build}");
         assert_eq!(stage.status()["last_word"], Value::Null, "{build}");
-    }
-}
-
-/// What a command does to the files of the change while it runs.
-const MEDDLING: &[&str] = &[
-    "touch -d 2001-01-01 app.txt",
-    "touch -d 2099-01-01 app.txt",
-    "cp app.txt copy && mv copy app.txt",
-    "touch -r lib/one.sh app.txt",
-];
-
-#[test]
-fn a_command_that_dates_files_of_the_change_is_run_again_from_nothing() {
-    for line in MEDDLING {
-        let stage = shell_stage("true\n", "");
-        agents(&stage, &format!("echo more >> app.txt; echo '{line}' > checks.sh"), "true");
-        run(&stage)
-            .expect(0)
-            .says(&["tests checked from nothing, because a command touched `app.txt`"]);
-        assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-", "{line}");
     }
 }
 
@@ -305,32 +235,6 @@ fn a_base_that_changes_its_own_files_leaves_no_seed_and_that_is_told() {
     assert_eq!(gates(&stage), "preflight- say-done.validate- say-done.merge-");
 }
 
-/// Looks in every place that a gate can write, and leaves something there if the project says so.
-const PLANTS: &str = "\
-for place in target/debug/.fingerprint node_modules/left .venv __pycache__ $CARGO_HOME/registry/src \
-$XDG_CACHE_HOME $HOME $TMPDIR /dev/shm; do
-  if [ -e $place/planted ]; then echo FAILED found $place/planted; exit 1; fi
-  if [ -e plants ]; then mkdir -p $place && echo x > $place/planted || exit 1; fi
-done
-";
-
-#[test]
-fn nothing_that_a_warm_gate_plants_reaches_another_gate() {
-    let wanted = plan(&[task("a", &[]), task("b", &["a"]), task("c", &["b"])]);
-    let stage = shell_stage(PLANTS, "orchestrator: { max_workers: 1 }\n");
-    stage.write("plan.md", PLAN_MD);
-    let builds = "
-- step: build
-  do: [{ run: \"echo x > plants; echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
-";
-    stage.agents(&[&says(&wanted), builds, APPROVES]);
-    stage.run(&["run", "plan.md"]).expect(0);
-    assert_eq!(
-        gates(&stage),
-        "preflight- a.validate+ a.merge- b.validate+ b.merge- c.validate+ c.merge- validate+ prove-"
-    );
-}
-
 #[test]
 fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
     let checks = "[ ! -e wanted ] || [ -x lib/one.sh ] || { echo FAILED mode; exit 1; }\n";
@@ -349,7 +253,7 @@ fn a_change_of_a_mode_alone_is_seen_by_a_warm_gate() {
 }
 
 #[test]
-fn what_a_failed_run_has_merged_is_told_as_proven_warm_only() {
+fn what_a_failed_run_has_merged_is_proven_from_nothing_before_it_ends() {
     let wanted = plan(&[task("a", &[]), task("b", &["a"])]);
     let checks = "! grep -q broken app.txt || { echo FAILED broken; exit 1; }\n";
     let more = "orchestrator: { max_workers: 1 }\nloop: { max_iterations: 1 }\n";
@@ -365,8 +269,74 @@ fn what_a_failed_run_has_merged_is_told_as_proven_warm_only() {
     stage.agents(&[&says(&wanted), builds, APPROVES]);
     let ended = stage.run(&["run", "plan.md"]);
     assert!([10, 11].contains(&ended.code), "{}", ended.said());
-    ended.says(&["proof: warm only: what is merged passed over what the base built"]);
-    assert_eq!(gates(&stage), "preflight- a.validate+ a.merge- b.validate-!");
-    assert_eq!(stage.status()["last_word"], "warm");
-    assert!(stage.run(&["status"]).expect(0).out.contains("warm only"));
+    ended.says(&["the result was proven once more from nothing (cold)"]);
+    assert_eq!(gates(&stage), "preflight- a.validate+ a.merge- b.validate-! prove-");
+    assert_eq!(stage.status()["last_word"], "cold");
+    let told = stage.run(&["status"]).expect(0).out;
+    assert!(told.contains("proven once more from nothing"), "{told}");
+}
+
+#[test]
+fn a_queue_with_a_failed_task_is_not_told_as_warm_only() {
+    let checks = "! grep -q broken app.txt || { echo FAILED broken; exit 1; }\n";
+    let stage = shell_stage(checks, "loop: { max_iterations: 1 }\n");
+    let task = stage.read("tasks/say-done.md");
+    std::fs::remove_file(stage.path("tasks/say-done.md")).unwrap();
+    for name in ["a", "b", "c"] {
+        stage.write(&format!("tasks/{name}.md"), &task);
+    }
+    stage.commit("three tasks");
+    let builds = "
+- step: build
+  task: b
+  do: [{ run: \"echo broken >> app.txt\" }, { answer: { changed_files: [x], notes: x } }]
+- step: build
+  do: [{ run: \"echo x > $AUTOPILOT_TASK_ID.txt\" }, { answer: { changed_files: [x], notes: x } }]
+";
+    stage.agents(&[builds, APPROVES]);
+    let ended = stage.run(&["run", "--queue", "tasks"]);
+    assert!([10, 11].contains(&ended.code), "{}", ended.said());
+    ended.says(&["the result was proven once more from nothing (cold)", "1 task failed"]);
+    let seen = gates(&stage);
+    assert!(seen.ends_with("c.merge- prove-"), "{seen}");
+    assert_eq!(stage.status()["last_word"], "cold");
+}
+
+#[test]
+fn a_warm_gate_that_failed_says_so_and_tells_each_command_and_repeats_no_note() {
+    let checks = "! grep -q broken app.txt || { echo FAILED one::test; exit 1; }\n";
+    let stage = shell_stage(checks, "");
+    stage.write("lint.sh", ". ./rules.sh\n");
+    stage.write(
+        "rules.sh",
+        "! grep -q broken app.txt || { echo 'error: style of app.txt'; exit 1; }\n",
+    );
+    stage.commit("a lint");
+    stage
+        .config("commands: { tests: sh test.sh, lint: sh lint.sh }\nloop: { max_iterations: 3 }\n");
+    agents(&stage, "echo broken >> app.txt", "echo more >> notes.txt");
+    let ended = run(&stage).expect(11).says(&["one::test", "error: style of app.txt"]);
+    let (_, last) = ended.out.split_once("last:  ").unwrap();
+    assert!(last.contains("│ tests:") && last.contains("│ lint:"), "{last}");
+    assert!(ended.said().contains("say-done: validate failed (exit 1, warm):"), "{}", ended.said());
+    let shown = stage.run(&["show", "say-done"]).expect(0).out;
+    assert!(shown.contains("failed (warm): "), "{shown}");
+    let page = stage.run(&["report", "--out", "-"]).expect(0).out;
+    assert!(page.contains("failed (warm)"), "{page}");
+    let status = stage.run(&["status"]).expect(0).out;
+    assert!(status.contains("│ lint:"), "{status}");
+}
+
+#[test]
+fn what_is_so_in_every_round_is_told_once() {
+    let stage = shell_stage("! grep -q broken app.txt\n", "loop: { max_iterations: 3 }\n");
+    agents(&stage, "echo >> Cargo.toml; echo broken >> app.txt", "echo more >> notes.txt");
+    let ended = run(&stage).expect(11);
+    let why = "checked from nothing, because `Cargo.toml` is a manifest";
+    let notes = ended.out.lines().filter(|line| line.starts_with("note:") && line.contains(why));
+    assert_eq!(notes.count(), 1, "{}", ended.said());
+    let told = stage.read(".autopilot/STATUS.md");
+    assert_eq!(told.matches(why).count(), 1, "{told}");
+    let seen = gates(&stage);
+    assert!(seen.matches("validate-!").count() > 1, "several rounds: {seen}");
 }

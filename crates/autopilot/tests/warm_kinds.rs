@@ -5,13 +5,7 @@
 #[path = "warm/ground.rs"]
 mod ground;
 
-use autopilot_testkit::small_disk::is_root;
-use autopilot_testkit::stage::{Ended, Stage};
-use ground::{STALE, agents, cargo_stage, gates, shell_stage};
-use std::process::Command;
-
-/// The kinds that a machine is played to lack, and what is left.
-const MACHINES: &[(&str, &str)] = &[("", "overlay"), ("overlay,reflink", "whole copy")];
+use ground::{Machine, STALE, agents, cargo_stage, shell_stage};
 
 /// A change on the two crates, and the verdict on it.
 struct CargoCase {
@@ -66,66 +60,68 @@ const CARGO_CASES: &[CargoCase] = &[
     },
 ];
 
-#[test]
-fn cargo_is_not_misled_whatever_gates_are_laid_over_the_build_of_the_base_with() {
+fn cargo_is_not_misled(machine: Machine) {
     for case in CARGO_CASES {
-        for (lacks, has) in MACHINES {
-            let config = "loop: { max_iterations: 2 }\n";
-            let mut stage = cargo_stage(config);
-            stage.set("AUTOPILOT_WITHOUT_LAYERS", lacks);
-            stage.config(&format!("commands: {{ tests: {:?} }}\n{config}", case.tests));
-            agents(&stage, case.build, "echo >> notes.txt");
-            let ended = stage.run_task();
-            assert_eq!(ended.code, 11, "{}, {has}: {}", case.what, ended.said());
-            let seen = gates(&stage);
-            let is_cold = *has == "whole copy" && seen == RED_AT_ONCE;
-            assert!(seen == case.gates || is_cold, "{}, {has}: {seen}", case.what);
-        }
+        let config = "loop: { max_iterations: 2 }\n";
+        let mut stage = cargo_stage(config);
+        machine.prepare(&mut stage);
+        stage.config(&format!("commands: {{ tests: {:?} }}\n{config}", case.tests));
+        agents(&stage, case.build, "echo >> notes.txt");
+        let ended = machine.run(&stage);
+        assert_eq!(ended.code, 11, "{}: {}", case.what, ended.said());
+        let seen = machine.gates(&stage);
+        let is_cold = machine.may_be_cold() && seen == RED_AT_ONCE;
+        assert!(seen == case.gates || is_cold, "{}: {seen}", case.what);
     }
 }
 
-#[test]
-fn a_stale_build_has_no_last_word_whatever_gates_are_laid_over_it_with() {
-    for (lacks, has) in MACHINES {
-        let mut stage = shell_stage(STALE, "");
-        stage.set("AUTOPILOT_WITHOUT_LAYERS", lacks);
-        is_repaired(&stage, has, &|args| stage.run(args));
-    }
-}
-
-/// A change that only the last word is against is repaired. `call` runs the program.
-fn is_repaired(stage: &Stage, has: &str, call: &dyn Fn(&[&str]) -> Ended) {
-    agents(stage, "echo broken >> app.txt", "echo start > app.txt; echo mended >> app.txt");
-    let ended = call(&["run", "tasks/say-done.md"]).expect(0);
-    ended.says(&["say-done: passed over what the base had built, but it fails from nothing"]);
-    let shown = call(&["show", "--json"]).expect(0).out;
-    assert!(shown.contains("\"warm\":true") || shown.contains("\"warm\": true"), "{has}: {shown}");
-}
-
-/// The program with its state directory on a file system that shares blocks between files. Only root can
-/// mount one; the copies themselves are tested where there is no root in the host's tests.
-#[test]
-fn a_stale_build_has_no_last_word_where_layers_share_blocks_with_it() {
-    if !is_root() {
-        eprintln!("left out: only root can mount the file system of this test");
-        return;
-    }
+/// A change that only the last word is against is repaired.
+fn a_stale_build_has_no_last_word(machine: Machine) {
     let mut stage = shell_stage(STALE, "");
-    stage.set("AUTOPILOT_WITHOUT_LAYERS", "overlay");
-    let image = stage.folder().join("image");
-    std::fs::File::create(&image).unwrap().set_len(1 << 30).unwrap();
-    assert!(Command::new("mkfs.btrfs").arg("-q").arg(&image).status().unwrap().success());
-    std::fs::create_dir_all(stage.state()).unwrap();
-    let script =
-        format!("mount -o loop '{}' '{}' && exec \"$@\"", image.display(), stage.state().display());
-    let call = |args: &[&str]| {
-        let inner = stage.command(args);
-        let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", &script, "sh"]).arg(inner.get_program());
-        command.args(inner.get_args()).env_clear().current_dir(stage.root());
-        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        stage.start_command(command).wait()
+    machine.prepare(&mut stage);
+    agents(&stage, "echo broken >> app.txt", "echo start > app.txt; echo mended >> app.txt");
+    let ended = machine.run(&stage).expect(0);
+    ended.says(&["say-done: passed over what the base had built, but it fails from nothing"]);
+    let seen = machine.gates(&stage);
+    assert!(seen.starts_with("preflight- say-done.validate+ say-done.prove-!"), "{seen}");
+    let way = match machine {
+        Machine::Overlay => "layers over what the base built (overlay)",
+        Machine::Reflink => "copies that share blocks with what the base built (reflink)",
+        Machine::Copy => "whole copies of what the base built",
     };
-    is_repaired(&stage, "reflink", &call);
-    call(&["doctor"]).says(&["copies that share blocks with what the base built (reflink)"]);
+    machine.call(&stage, &["doctor"]).says(&[way]);
+}
+
+#[test]
+fn cargo_is_not_misled_over_an_overlay() {
+    cargo_is_not_misled(Machine::Overlay);
+}
+
+#[test]
+fn cargo_is_not_misled_over_shared_blocks() {
+    if Machine::Reflink.is_there() {
+        cargo_is_not_misled(Machine::Reflink);
+    }
+}
+
+#[test]
+fn cargo_is_not_misled_over_a_copy() {
+    cargo_is_not_misled(Machine::Copy);
+}
+
+#[test]
+fn a_stale_build_has_no_last_word_over_an_overlay() {
+    a_stale_build_has_no_last_word(Machine::Overlay);
+}
+
+#[test]
+fn a_stale_build_has_no_last_word_over_shared_blocks() {
+    if Machine::Reflink.is_there() {
+        a_stale_build_has_no_last_word(Machine::Reflink);
+    }
+}
+
+#[test]
+fn a_stale_build_has_no_last_word_over_a_copy() {
+    a_stale_build_has_no_last_word(Machine::Copy);
 }

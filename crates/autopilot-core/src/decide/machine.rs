@@ -16,6 +16,10 @@ impl RecordDraft<'_> {
         let now = self.state.task(task);
         let Some(place) = now.step().and_then(|step| now.pipeline.place(step)) else { return };
         let round = now.round;
+        // Past its tasks with a failure among them, it was only there for what has been merged.
+        if let Some(failed) = self.failed_children(task).filter(|_| now.is_past_children()) {
+            return self.fail(task, Failure::Children { failed });
+        }
         self.enter(task, place + 1, round);
     }
 
@@ -292,25 +296,39 @@ impl RecordDraft<'_> {
 
     fn close_children(&mut self, parent: TaskId) {
         let now = self.state.task(parent);
-        let Some(Work::Children(_, failing)) = now.stage().map(|stage| stage.work) else { return };
+        let Some(Work::Children(..)) = now.stage().map(|stage| stage.work) else { return };
         if now.unsettled > 0 {
             return;
         }
-        let ends = || now.children.iter().filter_map(|child| self.state.task(*child).end());
-        let is_good =
-            |end: &TaskEnd| matches!(end, TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked });
-        // A task that was blocked or stopped has not failed itself.
-        let failed = ends().filter(|end| matches!(end, TaskEnd::Failed { .. })).count() as u32;
-        let is_all_good = ends().all(is_good);
         if now.children.is_empty() {
             let why = "it has no tasks".to_owned();
             let step = now.step().unwrap_or(Step::Tasks);
-            self.fail(parent, Failure::Refused { step, why });
-        } else if !is_all_good && failing != Failing::Assess {
-            self.fail(parent, Failure::Children { failed });
-        } else {
-            self.advance(parent);
+            return self.fail(parent, Failure::Refused { step, why });
         }
+        match self.failed_children(parent) {
+            None => self.advance(parent),
+            Some(_) if last_word::is_owed(self.state, now) => {
+                let round = now.round;
+                self.emit(Event::TaskMoved { task: parent, step: Step::Prove, round });
+            }
+            Some(failed) => self.fail(parent, Failure::Children { failed }),
+        }
+    }
+
+    /// How many children of a task have failed, if those that are not done are a failure of it.
+    fn failed_children(&self, parent: TaskId) -> Option<u32> {
+        let now = self.state.task(parent);
+        let failing = now.pipeline.stages().iter().find_map(|stage| match stage.work {
+            Work::Children(_, failing) => Some(failing),
+            Work::Slot | Work::Serial | Work::Person | Work::Decide => None,
+        });
+        let ends = || now.children.iter().filter_map(|child| self.state.task(*child).end());
+        let is_good =
+            |end: &TaskEnd| matches!(end, TaskEnd::Closed | TaskEnd::Skipped { why: Skip::Asked });
+        let is_failure = failing? != Failing::Assess && !ends().all(is_good);
+        // A task that was blocked or stopped has not failed itself.
+        let failed = ends().filter(|end| matches!(end, TaskEnd::Failed { .. })).count() as u32;
+        is_failure.then_some(failed)
     }
 }
 

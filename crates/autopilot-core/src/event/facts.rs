@@ -19,6 +19,9 @@ pub struct Facts {
     /// The log file, relative to the `.autopilot` directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// The commands of a gate that failed, where more than one did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedCommand>,
     /// Blob: the end of the output, redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
@@ -79,6 +82,14 @@ pub struct Facts {
     /// Notes for a person: a claim that was not true, a leaked process that was killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// A command of a gate that failed, and its log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCommand {
+    pub name: String,
+    /// Relative to the `.autopilot` directory.
+    pub log: String,
 }
 
 impl Facts {

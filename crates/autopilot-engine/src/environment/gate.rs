@@ -1,6 +1,7 @@
 //! The environment of a gate's commands: a home and a temporary directory of their own, and the
 //! tools that the user has installed below the real home.
 
+use super::user_tool::use_own_base;
 use super::{Variables, of_command};
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -22,8 +23,6 @@ const TOOLS: &[(&str, &str)] = &[
     ("PNPM_HOME", ".local/share/pnpm"),
     ("PUPPETEER_CACHE_DIR", ".cache/puppeteer"),
     ("PYENV_ROOT", ".pyenv"),
-    // `pip install --user` puts a test runner here, and its library beside it.
-    ("PYTHONUSERBASE", ".local"),
     ("RBENV_ROOT", ".rbenv"),
     ("RUSTUP_HOME", ".rustup"),
     ("SDKMAN_DIR", ".sdkman"),
@@ -126,6 +125,7 @@ pub fn of_gate(
             }
         }
     }
+    use_own_base(ours, room, &mut variables);
     variables.insert("HOME".to_owned(), room.home.to_string());
     variables.insert("TMPDIR".to_owned(), room.tmp.to_string());
     variables

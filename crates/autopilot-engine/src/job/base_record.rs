@@ -7,6 +7,7 @@ use super::own_work::blocking;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use crate::base_proof::{self, BaseProof};
+use crate::exposure;
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::pipeline::Switch;
 use autopilot_host::git::Oid;
@@ -22,8 +23,8 @@ impl Job {
         base: &Oid,
         commands: &[(&'static str, String)],
     ) -> Result<Option<GateRun>, JobError> {
-        // Without a sandbox an agent could have written the record.
-        if self.run.switches.contains(&Switch::ProveBase) || !self.is_sandboxed()? {
+        let is_open = exposure::is_marked(&self.context.place);
+        if self.run.switches.contains(&Switch::ProveBase) || is_open {
             return Ok(None);
         }
         let key = self.gate_key(base, commands, false)?;

@@ -9,7 +9,7 @@ use super::own_work::blocking;
 use super::user_command::CommandCheck;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
-use crate::{environment, toolchain};
+use crate::{environment, exposure, toolchain};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::warmth;
 use autopilot_host::git::Oid;
@@ -39,6 +39,9 @@ impl Job {
     /// The seed of a command on the run's base.
     pub(super) fn seed_of(&self, line: &str) -> Result<SeedSearch, JobError> {
         let Some(store) = self.warm_store()? else { return Ok(SeedSearch::Missing) };
+        if exposure::is_marked(&self.context.place) {
+            return Ok(SeedSearch::Missing);
+        }
         let key = self.seed_key(line)?;
         let known = self.known_seeds().get(line).cloned();
         if let Some((known, seed)) = known {

@@ -4,7 +4,7 @@ use super::user_command::CommandCheck;
 use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use autopilot_core::doubt::{Doubt, DoubtKind};
-use autopilot_core::event::Facts;
+use autopilot_core::event::{Facts, FailedCommand};
 use autopilot_core::evidence::{NewFailures, RoundEvidence};
 use autopilot_core::flaky::flaky_note;
 use autopilot_core::prompt::Caps;
@@ -49,6 +49,14 @@ impl Job {
             true => worst.map(|check| check.ran.tail.clone()).unwrap_or_default(),
             false => tails.join("\n"),
         };
+        let mut failed: Vec<FailedCommand> = checks
+            .iter()
+            .filter(|check| !check.passed())
+            .map(|check| FailedCommand { name: check.name.to_owned(), log: check.log.clone() })
+            .collect();
+        if failed.len() < 2 {
+            failed.clear();
+        }
         let note = |check: &CommandCheck| {
             let name = check.name;
             check.ran.notes.iter().map(|note| format!("{name}: {note}")).collect::<Vec<_>>()
@@ -57,6 +65,7 @@ impl Job {
             exit: worst.and_then(|check| check.ran.exit.code),
             signal: worst.and_then(|check| check.ran.exit.signal),
             log: worst.map(|check| check.log.clone()),
+            failed,
             tail: Some(self.context.texts.put(&tail)?),
             answer: Some(self.keep(evidence)?),
             notes: checks.iter().flat_map(note).collect(),

@@ -54,7 +54,7 @@ mod tests {
         let real = Utf8Path::from_path(root.path()).unwrap().join("s0");
         std::fs::create_dir(&real).unwrap();
         let seen = "/state/work/tree".into();
-        (root, [SlotDir::as_it_is(real.clone()), SlotDir { real, seen }])
+        (root, [SlotDir::as_it_is(real.clone()), SlotDir { real, seen, caches: None }])
     }
 
     #[test]

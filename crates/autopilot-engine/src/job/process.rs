@@ -7,10 +7,12 @@ use super::slot_dir::SlotDir;
 use super::workshop::For;
 use super::{Context, Job, JobError};
 use crate::environment::Variables;
+use crate::exposure;
 use crate::feed::Sight;
 use crate::run_process::room::trouble as machine_trouble;
 use autopilot_agents::{ExitFacts, OutputStream};
 use autopilot_core::config::{SandboxMode, SandboxNetwork};
+use autopilot_core::warmth::{self, StateFence};
 use autopilot_host::exec::{self, Launch, ProcessStdin, Supervisor};
 use autopilot_host::jail::{self, JailNetwork, JailPlan};
 use autopilot_host::life::{self, LifeWatch, Threshold, WatchEnd, WatchLimits, WatchNotice};
@@ -179,6 +181,7 @@ impl Job {
                 None => self.caches(program.purpose)?,
             };
             for (name, cache) in caches {
+                let cache = program.dir.cache_seen(cache);
                 env.insert(name.to_owned(), cache.to_string());
                 if program.room.is_none() {
                     write.push(cache);
@@ -196,6 +199,10 @@ impl Job {
             None => program.dir.put_into(&mut jail),
         }
         let choice = self.context.sandbox_for(jail)?;
+        let (state, paths) = (&self.context.place.state, &self.context.config.sandbox.write);
+        if warmth::exposes_seeds(state_fence(&choice.plan, state, paths)) {
+            exposure::mark(&self.context.place)?;
+        }
         let errors = log.with_extension("err.log");
         Ok(Launch {
             args: program.args.iter().map(Into::into).collect(),
@@ -237,6 +244,21 @@ impl Context {
     }
 }
 
+/// Returns what keeps a program in this sandbox from the state directory. With namespaces the directory
+/// is covered, whatever the program may write.
+fn state_fence(plan: &sandbox::SandboxPlan, state: &Utf8Path, write: &[String]) -> StateFence {
+    match plan {
+        sandbox::SandboxPlan::Off => StateFence::None,
+        sandbox::SandboxPlan::Jail(plan) if plan.namespaces => StateFence::Closed,
+        sandbox::SandboxPlan::Jail(_) | sandbox::SandboxPlan::Bwrap { .. } => {
+            match write.iter().any(|path| state.starts_with(path)) {
+                true => StateFence::Pierced,
+                false => StateFence::Closed,
+            }
+        }
+    }
+}
+
 /// The network of a jail that the configuration asks for.
 pub fn jail_network(network: SandboxNetwork) -> JailNetwork {
     match network {
@@ -261,4 +283,22 @@ pub fn write_plain(path: &Utf8Path, content: &str) -> Result<(), JobError> {
         dir::create_private(parent.as_std_path()).map_err(JobError::directory("create", parent))?;
     }
     Ok(file::write_atomic(path.as_std_path(), content.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autopilot_host::sandbox::SandboxPlan;
+
+    #[test]
+    fn without_namespaces_a_path_around_the_state_lets_programs_in() {
+        let jail = |namespaces| SandboxPlan::Jail(JailPlan { namespaces, ..JailPlan::default() });
+        let fence = |plan: &SandboxPlan, write: &str| {
+            state_fence(plan, "/home/u/.local/state/x".into(), &[write.to_owned()])
+        };
+        assert_eq!(fence(&jail(false), "/home/u"), StateFence::Pierced);
+        assert_eq!(fence(&jail(false), "/home/u/code"), StateFence::Closed);
+        assert_eq!(fence(&jail(true), "/home/u"), StateFence::Closed);
+        assert_eq!(fence(&SandboxPlan::Off, "/srv"), StateFence::None);
+    }
 }

@@ -5,7 +5,7 @@ use super::own_work::blocking;
 use super::process::jail_network;
 use super::workshop::For;
 use super::{Job, JobError};
-use crate::environment::{GateRoom, kept_from_gates, user_home};
+use crate::environment::{GateRoom, kept_from_gates, python_path_files, user_home};
 use autopilot_core::step::CacheUse;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::jail::{JailNetwork, JailPlan};
@@ -96,7 +96,9 @@ impl Job {
             let bytes = file::read_capped(path.as_std_path(), HOME_FILE_BYTES_MAX).ok()?;
             Some((PathBuf::from(name), bytes))
         };
-        self.context.config.gates.home.iter().filter_map(read).collect()
+        let mut files: Vec<_> = self.context.config.gates.home.iter().filter_map(read).collect();
+        files.extend(python_path_files(&self.context.variables));
+        files
     }
 
     /// Separate package caches, because a sandbox can't write the user's. Agents share one. Gates
@@ -107,7 +109,7 @@ impl Job {
         purpose: For,
     ) -> Result<Vec<(&'static str, Utf8PathBuf)>, JobError> {
         let root = match (purpose, self.want.step.row().caches) {
-            (For::Agent, _) => self.context.place.caches().join("agent"),
+            (For::Agent, _) => self.agents_caches(),
             (For::Proof, CacheUse::Seed) => self.seed_caches(),
             (For::Proof, CacheUse::Copy | CacheUse::Agents) => self.gate_room().caches,
         };
@@ -123,6 +125,11 @@ impl Job {
         }
         self.seed_cargo(&root.join("cargo"));
         Ok(())
+    }
+
+    /// The package caches that agents share.
+    pub(super) fn agents_caches(&self) -> Utf8PathBuf {
+        self.context.place.caches().join("agent")
     }
 
     pub(super) fn seed_caches(&self) -> Utf8PathBuf {

@@ -2,7 +2,8 @@
 //!
 //! Where gates have rooms at one path, an agent's slot appears at that path too, as a plain directory
 //! that is bound there: what the agent builds has the paths that the gate will have, and a session can
-//! be continued in any slot. Only programs in the jail know that path; everything that the controller
+//! be continued in any slot. The agents' package caches appear beside it, where the gate has its own,
+//! because build tools write that path too into what they build. Only programs in the jail know that path; everything that the controller
 //! does itself, and everything that a person reads, uses the real one.
 
 use super::workshop::For;
@@ -18,20 +19,44 @@ pub struct SlotDir {
     pub real: Utf8PathBuf,
     /// The path at which programs in the slot find it.
     pub seen: Utf8PathBuf,
+    /// The package caches of the programs in it, where these are seen elsewhere too.
+    pub caches: Option<SeenCaches>,
+}
+
+/// The two paths of the agents' package caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenCaches {
+    pub real: Utf8PathBuf,
+    pub seen: Utf8PathBuf,
 }
 
 impl SlotDir {
     /// A directory that programs find where it is.
     pub fn as_it_is(real: Utf8PathBuf) -> SlotDir {
-        SlotDir { seen: real.clone(), real }
+        SlotDir { seen: real.clone(), real, caches: None }
     }
 
-    /// Shows the directory in the jail of a program, at the path at which the program expects it.
+    /// Shows the directory and its caches in the jail of a program, at the paths at which the program
+    /// expects them.
     pub fn put_into(&self, plan: &mut JailPlan) {
-        if self.real != self.seen {
-            let (from, at) = (self.real.clone().into(), self.seen.clone().into());
+        let mut bind = |real: &Utf8PathBuf, seen: &Utf8PathBuf| {
+            let (from, at) = (real.clone().into(), seen.clone().into());
             plan.mounts.push(JailMount::Bind { from, at });
+        };
+        if self.real != self.seen {
+            bind(&self.real, &self.seen);
         }
+        if let Some(caches) = &self.caches {
+            bind(&caches.real, &caches.seen);
+        }
+    }
+
+    /// The path at which programs find a package cache.
+    pub fn cache_seen(&self, cache: Utf8PathBuf) -> Utf8PathBuf {
+        let seen = |caches: &SeenCaches| {
+            cache.strip_prefix(&caches.real).ok().map(|name| caches.seen.join(name))
+        };
+        self.caches.as_ref().and_then(seen).unwrap_or(cache)
     }
 
     /// The part of a path that is inside the directory, if it begins where programs find that.
@@ -49,9 +74,11 @@ impl Job {
             For::Proof => None,
         };
         let Some(store) = store else { return Ok(SlotDir::as_it_is(real)) };
-        let seen = Utf8PathBuf::from_path_buf(RoomPaths::below(store.place()).tree)
-            .map_err(|path| JobError::NotUtf8 { path })?;
-        Ok(SlotDir { real, seen })
+        let RoomPaths { tree, cache, .. } = RoomPaths::below(store.place());
+        let utf8 =
+            |path| Utf8PathBuf::from_path_buf(path).map_err(|path| JobError::NotUtf8 { path });
+        let caches = SeenCaches { real: self.agents_caches(), seen: utf8(cache)? };
+        Ok(SlotDir { real, seen: utf8(tree)?, caches: Some(caches) })
     }
 }
 
@@ -67,9 +94,16 @@ mod tests {
             plan.mounts
         };
         assert_eq!(mounts(&SlotDir::as_it_is("/s/slots/s0".into())), []);
-        let shown = SlotDir { real: "/s/slots/s0".into(), seen: "/s/work/tree".into() };
-        let (from, at) = ("/s/slots/s0".into(), "/s/work/tree".into());
-        assert_eq!(mounts(&shown), [JailMount::Bind { from, at }]);
+        let caches = SeenCaches { real: "/s/caches/agent".into(), seen: "/s/work/cache".into() };
+        let real = "/s/slots/s0".into();
+        let shown = SlotDir { real, seen: "/s/work/tree".into(), caches: Some(caches) };
+        let bind = |from: &str, at: &str| JailMount::Bind { from: from.into(), at: at.into() };
+        let wanted =
+            [bind("/s/slots/s0", "/s/work/tree"), bind("/s/caches/agent", "/s/work/cache")];
+        assert_eq!(mounts(&shown), wanted);
+        assert_eq!(shown.cache_seen("/s/caches/agent/npm".into()), "/s/work/cache/npm");
+        let plain = SlotDir::as_it_is("/s/slots/s0".into());
+        assert_eq!(plain.cache_seen("/s/caches/agent/npm".into()), "/s/caches/agent/npm");
         assert_eq!(shown.inside("/s/work/tree/a/b").unwrap(), "a/b");
         assert_eq!(shown.inside("/s/slots/s0/a"), None, "no program can see it there");
         assert_eq!(shown.inside("/s/work/trees/a"), None);

@@ -3,16 +3,17 @@
 
 use super::gate_site::CommandSite;
 use super::process::{JobProgram, ProcessResult};
-use super::workshop::For;
+use super::workshop::{For, Workshop};
 use super::{Job, JobError};
-use crate::environment::{self, GateRoom, Variables};
+use crate::environment::{self, GateRoom, VERSION_BYTES_MAX, Variables};
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint, sha256_hex};
 use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::file;
-use camino::Utf8PathBuf;
+use autopilot_host::git::has_path;
+use camino::{Utf8Path, Utf8PathBuf};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -156,7 +157,29 @@ impl Job {
         let usual = self.gate_room();
         let ours = &self.context.variables;
         let is_secret = |name: &str| self.is_secret_variable(name);
-        environment::of_gate(ours, is_secret, room.unwrap_or(&usual), |path| path.exists())
+        let room = room.unwrap_or(&usual);
+        let mut variables = environment::of_gate(ours, is_secret, room, |path| path.exists());
+        variables.extend(self.versions_above().clone());
+        variables
+    }
+
+    /// The versions that version managers take in the user's checkout by files that no commit has.
+    fn versions_above(&self) -> &Variables {
+        self.context.workshop.versions.get_or_init(|| {
+            let Workshop { hub, repo, .. } = &self.context.workshop;
+            let root = &self.context.place.root;
+            let read = |path: &Utf8Path| {
+                let bytes = file::read_capped(path.as_std_path(), VERSION_BYTES_MAX).ok()?;
+                String::from_utf8(bytes).ok()
+            };
+            let mut chosen = environment::chosen_versions(&self.context.variables, root, read);
+            // A file of the commit is there for the manager to read.
+            chosen.retain(|version| match version.file.strip_prefix(root) {
+                Ok(name) => !has_path(hub, &repo.base_tip, name.as_str()).unwrap_or(true),
+                Err(_above) => true,
+            });
+            chosen.into_iter().map(|one| (one.variable.to_owned(), one.value)).collect()
+        })
     }
 
     pub(super) async fn command(

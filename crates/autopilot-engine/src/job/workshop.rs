@@ -6,6 +6,7 @@ use super::slot_dir::SlotDir;
 use super::train::MergeQueue;
 use super::{Job, JobError};
 use crate::again::again;
+use crate::environment::Variables;
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
 use autopilot_core::config::{KeepWorktrees, Worktrees};
@@ -39,6 +40,10 @@ pub struct Workshop {
     pub probe: Arc<OnceLock<WarmProbe>>,
     /// The seeds of the run's base that are known.
     pub seeds: Arc<Mutex<KnownSeeds>>,
+    /// What version managers take in the user's checkout by files that no commit has.
+    pub versions: Arc<OnceLock<Variables>>,
+    /// The agents' package caches have what the run's base has loaded.
+    pub are_caches_filled: Arc<Mutex<bool>>,
     slots: Slots,
     agents: Lessor,
     proofs: Lessor,
@@ -78,6 +83,8 @@ impl Workshop {
             warm: Arc::default(),
             probe: Arc::default(),
             seeds: Arc::default(),
+            versions: Arc::default(),
+            are_caches_filled: Arc::default(),
             slots,
             agents: Lessor::default(),
             proofs: Lessor::default(),
@@ -237,7 +244,10 @@ impl Job {
             copy: &copy,
             now: seconds_now(),
         };
-        blocking(|| slot.prepare(&order))?;
+        let prepared = blocking(|| slot.prepare(&order))?;
+        if purpose == For::Agent {
+            self.fill_from_seeds(&slot, commit, &prepared);
+        }
         let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
             let check = self.command(SETUP, setup, &bench.site(), self.time_left(since)).await?;

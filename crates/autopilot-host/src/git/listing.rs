@@ -14,6 +14,15 @@ pub struct Listing {
     pub cut: bool,
 }
 
+/// Returns whether a commit has something at a path.
+pub fn has_path(hub: &Hub, commit: &Oid, path: &str) -> Result<bool, GitError> {
+    let listing = hub
+        .git(format!("look for {path} in {commit}"))
+        .args(["ls-tree", "-z", "--name-only", "--full-tree", commit.as_str(), "--", path])
+        .ok()?;
+    Ok(!listing.is_empty())
+}
+
 /// Lists the paths of a commit, at most `paths_max`.
 pub fn list_paths(hub: &Hub, commit: &Oid, paths_max: usize) -> Result<Listing, GitError> {
     let mut listing = Listing::default();

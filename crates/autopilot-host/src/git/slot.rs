@@ -30,6 +30,8 @@ const KEPT: [(&str, &[&str]); 3] = [
     ("node_modules", &["package-lock.json", "pnpm-lock.yaml", "yarn.lock"]),
     (".venv", &["requirements*.txt", "poetry.lock", "uv.lock"]),
 ];
+/// The directory, among the controller's files of a slot, of build output that is being put into it.
+const LAYING: &str = "laying";
 /// The largest lock file that is compared.
 const LOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The most files that are copied into a slot.
@@ -185,11 +187,14 @@ impl Slot {
         self.make_dirs()?;
         let tracked = self.tracked(wanted.commit)?;
         let keep = match wanted.keep {
+            // Of what a killed process was putting here, only a part may have arrived.
+            _ if self.laying().exists() => HashSet::new(),
             KeepFiles::Nothing => HashSet::new(),
             KeepFiles::WhileLocked => self.kept(wanted.commit, &tracked)?,
         };
         remove_tree(&self.dir.join(".git"))?;
         sweep(&self.dir, &tracked, &keep)?;
+        remove_tree(&self.laying())?;
         fail::point("slot.swept");
         self.checkout(wanted.commit)?;
         let (copied, not_copied) = self.copy_in(wanted.copy)?;
@@ -302,6 +307,12 @@ impl Slot {
 
     pub(crate) fn index(&self) -> PathBuf {
         self.own.join("index")
+    }
+
+    /// Returns the directory of build output that is being put into the slot. While it exists, the slot
+    /// has only a part of that.
+    pub(crate) fn laying(&self) -> PathBuf {
+        self.own.join(LAYING)
     }
 
     pub(crate) fn make_dirs(&self) -> Result<(), GitError> {
@@ -476,6 +487,14 @@ fn linked_parent(root: &Path, path: &Path) -> bool {
         at.push(part);
         at.symlink_metadata().is_ok_and(|meta| !meta.is_dir())
     })
+}
+
+/// Returns whether a file says from what a build directory was made.
+pub(crate) fn is_lock_of(file: &Path, dir: &Path) -> bool {
+    let is_its = |(name, locks): &(&str, &[&str])| {
+        dir.file_name() == Some(OsStr::new(name)) && locks.iter().any(|lock| is_lock(file, lock))
+    };
+    file.parent() == dir.parent() && KEPT.iter().any(is_its)
 }
 
 fn is_lock(path: &Path, lock: &str) -> bool {

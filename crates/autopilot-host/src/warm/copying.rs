@@ -19,8 +19,17 @@ use crate::patience;
 pub(super) enum CopyWay {
     /// The copy shares the blocks; an error where the file system can't.
     Clone,
-    /// The bytes are written again.
+    /// The bytes are written again, where the kernel does not share the blocks of its own accord.
     Bytes,
+}
+
+/// Copies a directory, a file or a link to a path that does not exist yet.
+pub(super) fn copy_entry(from: &Path, to: &Path) -> Result<(), WarmError> {
+    let met = from.symlink_metadata().at("look at", from)?;
+    match met.is_dir() {
+        true => copy_room(from, to, CopyWay::Bytes),
+        false => copy_file(from, to, &met, CopyWay::Bytes).at("copy", from),
+    }
 }
 
 /// Copies the directory of a seed to a path that does not exist yet.

@@ -176,6 +176,57 @@ pub(super) fn scrub(
     Ok(lost)
 }
 
+/// The owner of an untracked directory in a worktree.
+enum Owner {
+    Nobody,
+    /// Python, which looks at the times of its sources.
+    CompiledModules,
+    /// A package that is installed from its sources.
+    EditableLink,
+    BuildTool(&'static BuildDirectory),
+}
+
+fn owner_of(marks: &TreeMarks, full: &Path, path: &Path) -> Owner {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let is_beside =
+        |files: &[&str]| files.iter().any(|file| marks.file(&parent.join(file)).is_some());
+    if name == COMPILED_MODULES {
+        return Owner::CompiledModules;
+    }
+    if name.ends_with(EDITABLE) && is_beside(PYTHON) {
+        return Owner::EditableLink;
+    }
+    let is_its = |owned: &&BuildDirectory| {
+        let is_whole = owned.inside.is_none_or(|file| full.join(file).is_file());
+        owned.name == name && is_whole && (owned.beside.is_empty() || is_beside(owned.beside))
+    };
+    BUILD_DIRECTORIES.iter().find(is_its).map_or(Owner::Nobody, Owner::BuildTool)
+}
+
+/// Returns the directories of a worktree that belong to build tools, relative to it.
+pub(super) fn build_directories(tree: &Path, marks: &TreeMarks) -> Result<Vec<PathBuf>, WarmError> {
+    let (mut found, mut pending) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(dir) = pending.pop() {
+        for (name, full) in listed(&tree.join(&dir))? {
+            let path = dir.join(&name);
+            if !full.symlink_metadata().at("look at", &full)?.is_dir() {
+                continue;
+            }
+            if marks.has_dir(&path) {
+                pending.push(path);
+                continue;
+            }
+            match owner_of(marks, &full, &path) {
+                Owner::BuildTool(_) | Owner::EditableLink => found.push(path),
+                Owner::CompiledModules | Owner::Nobody => {}
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 struct RoomScrub<'a> {
     marks: &'a TreeMarks,
     setup: &'a SetupFiles,
@@ -203,30 +254,21 @@ impl RoomScrub<'_> {
 
     /// Returns whether an untracked directory stays, after removing the parts of it that do not.
     fn stays(&self, full: &Path, path: &Path) -> Result<bool, WarmError> {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let is_beside =
-            |files: &[&str]| files.iter().any(|file| self.marks.file(&parent.join(file)).is_some());
-        if name == COMPILED_MODULES {
-            for (file, path) in listed(full)? {
-                if file.extension().is_none_or(|ending| ending != "pyc") {
-                    self.discard(&path)?;
+        match owner_of(self.marks, full, path) {
+            Owner::Nobody => return Ok(false),
+            Owner::CompiledModules => {
+                for (file, path) in listed(full)? {
+                    if file.extension().is_none_or(|ending| ending != "pyc") {
+                        self.discard(&path)?;
+                    }
                 }
             }
-            return Ok(true);
-        }
-        if name.ends_with(EDITABLE) {
-            return Ok(is_beside(PYTHON));
-        }
-        let Some(owned) = BUILD_DIRECTORIES.iter().find(|owned| owned.name == name) else {
-            return Ok(false);
-        };
-        let is_whole = owned.inside.is_none_or(|file| full.join(file).is_file());
-        if !is_whole || !(owned.beside.is_empty() || is_beside(owned.beside)) {
-            return Ok(false);
-        }
-        for part in owned.without {
-            self.discard(&full.join(part))?;
+            Owner::EditableLink => {}
+            Owner::BuildTool(owned) => {
+                for part in owned.without {
+                    self.discard(&full.join(part))?;
+                }
+            }
         }
         Ok(true)
     }

@@ -23,6 +23,8 @@ const SEAL: &str = "seal.json";
 const USED: &str = "used";
 /// How long the last whole copy of the seed took, in milliseconds.
 const COPIED: &str = "copied";
+/// How long the seed's build directories took to be put into a slot the last time, in milliseconds.
+const LAID: &str = "laid";
 
 /// The record of a seed, written last. A seed without it is none.
 #[derive(Debug, Serialize, Deserialize)]
@@ -132,12 +134,29 @@ impl SealedSeed {
 
     /// Returns how long the last whole copy of the seed took, if one was made.
     pub fn copy_time(&self) -> Option<Duration> {
-        let text = fs::read_to_string(self.dir.join(COPIED)).ok()?;
-        text.trim().parse().ok().map(Duration::from_millis)
+        self.noted(COPIED)
+    }
+
+    /// Returns how long the seed's build directories took to be put into a slot the last time.
+    pub fn laid_time(&self) -> Option<Duration> {
+        self.noted(LAID)
     }
 
     pub(super) fn note_copy(&self, took: Duration) -> Result<(), WarmError> {
-        let path = self.dir.join(COPIED);
+        self.note(COPIED, took)
+    }
+
+    pub(super) fn note_laid(&self, took: Duration) -> Result<(), WarmError> {
+        self.note(LAID, took)
+    }
+
+    fn noted(&self, name: &str) -> Option<Duration> {
+        let text = fs::read_to_string(self.dir.join(name)).ok()?;
+        text.trim().parse().ok().map(Duration::from_millis)
+    }
+
+    fn note(&self, name: &str, took: Duration) -> Result<(), WarmError> {
+        let path = self.dir.join(name);
         fs::write(&path, took.as_millis().to_string()).at("write", &path)
     }
 

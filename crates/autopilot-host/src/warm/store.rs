@@ -34,9 +34,9 @@ impl WarmStore {
     pub fn open(slots: &Slots) -> Result<WarmStore, WarmError> {
         let state = slots.hub.state().to_path_buf();
         let place = state.join(PLACE);
-        // An agent's slot is bound below the place, on a directory that has to exist.
-        let tree = RoomPaths::below(&place).tree;
-        for path in [&place, &tree, &state.join(LAYERS), &state.join(SEEDS)] {
+        // An agent's slot and caches are bound below the place, on directories that have to exist.
+        let RoomPaths { tree, cache, .. } = RoomPaths::below(&place);
+        for path in [&place, &tree, &cache, &state.join(LAYERS), &state.join(SEEDS)] {
             dir::create_private(path).at("create", path)?;
         }
         Ok(WarmStore { slots: slots.clone(), state, place })

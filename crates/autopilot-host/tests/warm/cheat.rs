@@ -159,3 +159,76 @@ pub fn python(kind: LayerKind) {
     let (ran, _) = world.warm(&seed, kind, &commit, "/usr/bin/python3 -c 'import package'");
     assert_eq!(ran.code, Some(1), "{ran:?}");
 }
+
+/// What a gate may plant for a later one, as lines for the shell; each does harm where it is done, which
+/// the last column shows: the change is green there, although it is broken.
+const PLANTS: &[(&str, &str)] = &[
+    (
+        "newer fingerprints",
+        "find target -path '*fingerprint*' -type f -exec touch -d 2099-01-01 {} +",
+    ),
+    (
+        "another list of the files that were read",
+        "find target -name '*.d' -exec sed -i 's#src/part.rs#src/main.rs#g' {} + ; \
+         find target -name 'dep-*' -exec sed -i 's#src/part.rs#src/main.rs#g' {} +",
+    ),
+    ("an edited source of a dependency", "echo 'pub fn base() -> u32 { 41 }' > helper/src/lib.rs"),
+    ("an edited package", "echo evil > $CARGO_HOME/registry/src/kit-1.0/lib.rs"),
+    ("a package that is gone", "rm -r $CARGO_HOME/registry"),
+    (
+        "a cache of installed packages",
+        "mkdir -p node_modules/.cache && echo x > node_modules/.cache/x",
+    ),
+    ("an edited installed package", "echo evil > node_modules/kit/index.js"),
+    ("an environment", "echo evil > .venv/lib/site.py; ln -sf /bin/true .venv/bin/python"),
+    ("a compiled module", "echo evil > __pycache__/module.pyc"),
+    ("files at home", "echo x > $HOME/.profile"),
+    ("temporary files", "echo x > $TMPDIR/x"),
+    ("a link in place of the output", "mv target elsewhere && ln -s elsewhere target"),
+    ("an output that nobody can read", "chmod 000 target/debug"),
+];
+
+const INSTALL: &str = "mkdir -p $CARGO_HOME/registry/src/kit-1.0 node_modules/kit .venv/bin .venv/lib \
+     __pycache__ && echo kit > $CARGO_HOME/registry/src/kit-1.0/lib.rs && echo kit > node_modules/kit/index.js \
+     && echo home > .venv/pyvenv.cfg && echo site > .venv/lib/site.py && echo x > .venv/bin/python \
+     && echo code > __pycache__/module.pyc";
+/// Everything that a gate finds, without what differs from one build to the next.
+const LIST: &str = "find . ../home ../tmp ../cache -path ./.git -prune -o -type f -print -o -type l -print \
+                    | sort | xargs cksum 2>/dev/null | grep -v -e tree/.git";
+
+/// Whatever a gate plants where it may write, no other gate over the same seed finds it.
+pub fn planted(kind: LayerKind) {
+    let mut files = PROJECT.to_vec();
+    files.extend([("package.json", "{}"), ("setup.py", "")]);
+    files[0] = (".gitignore", "target\nleft-over\nnode_modules\n.venv\n__pycache__\nelsewhere\n");
+    let world = World::new(&files);
+    let seed = world.seed(&format!("{TEST} && {INSTALL}"));
+    let same = world.change(|user| put(user, "README", "words\n"));
+    let (untouched, _) = world.warm(&seed, kind, &same, LIST);
+    assert!(
+        untouched.out.contains("kit-1.0/lib.rs") && untouched.out.contains("/deps/"),
+        "{untouched:?}"
+    );
+    let broken = broken(&world);
+    for (what, plant) in PLANTS {
+        let (ran, _) = world.warm(&seed, kind, &same, plant);
+        assert_eq!(ran.code, Some(0), "{what}: {}", ran.out);
+        let (seen, _) = world.warm(&seed, kind, &same, LIST);
+        assert_eq!(seen.out, untouched.out, "{what}");
+    }
+    assert!(is_red(&world.warm(&seed, kind, &broken, TEST).0));
+}
+
+/// What a program does to the build within one command can make a broken change pass over a seed, and
+/// never from nothing.
+pub fn within_one_command(kind: LayerKind) {
+    let world = World::new(PROJECT);
+    let seed = world.seed(TEST);
+    let broken = broken(&world);
+    for (what, plant) in &PLANTS[..2] {
+        let both = format!("{plant}; {TEST}");
+        let (ran, _) = world.warm(&seed, kind, &broken, &both);
+        assert!(!is_red(&ran), "{what}: this cheat has no effect any more: {ran:?}");
+        assert!(is_red(&world.cold(&broken, &both)), "{what}");
+    }
+}

@@ -4,6 +4,7 @@ use super::books::{Books, Entry, Kind, Place};
 use super::rule::{Kept, kept};
 use autopilot_core::event::{Failure, Outcome, Skip, TaskEnd};
 use autopilot_core::id::TaskId;
+use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 
 impl Books {
@@ -122,6 +123,7 @@ impl Books {
                 let has_failed = |task: &&Entry| task.place == Place::Failed;
                 let children = || entry.children.iter().map(|child| &self.tasks[child.index()]);
                 entry.kind != Kind::Goal
+                    && (entry.kind == Kind::Divided || self.is_last_word_said(entry))
                     && children().all(|task| task.place.is_settled())
                     && children().any(|task| !task.place.satisfies())
                     && children().filter(has_failed).count() as u32 == *failed
@@ -131,6 +133,13 @@ impl Books {
             format!("S2: {} was done, and a person's turn took that away ({why})", entry.name)
         })?;
         kept(holds, || format!("I7: {} failed ({why}) before its limit", entry.name))
+    }
+
+    /// Whether nothing is on the run's branch that was proven over a seed alone.
+    fn is_last_word_said(&self, whole: &Entry) -> bool {
+        let is_asked = self.switches.contains(&Switch::ColdProof);
+        let is_due = is_asked && self.is_warm && self.merged > 0;
+        !is_due || whole.did(Step::Prove) && whole.proven == self.merged
     }
 
     /// Only a turn that a person asked for, on what was done, fails without its task.

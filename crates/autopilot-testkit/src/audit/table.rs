@@ -49,7 +49,8 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         // A rejected plan is made anew.
         Some(Step::ApprovePlan) => &[Step::Schedule, Step::Plan],
         Some(Step::Schedule) => &[Step::Tasks],
-        Some(Step::Tasks) => &[Step::Validate],
+        // Where tasks have failed, what was merged is proven alone.
+        Some(Step::Tasks) => &[Step::Validate, Step::Prove],
         // What does not hold is mended by a task.
         Some(Step::Validate) => &[
             Step::UatGenerate,

@@ -131,3 +131,53 @@ fn a_crash_in_the_proof_of_a_task_pays_no_second_review() {
     assert_eq!(story.starts.matches("a.prove").count(), 2, "{}", story.starts);
     assert_eq!(story.starts.matches("a.review").count(), 1, "{}", story.starts);
 }
+
+#[test]
+fn what_a_failed_run_has_merged_is_proven_from_nothing_before_it_ends() {
+    let fails = "b: build broke, build broke";
+    for flow in ["queue a; b", "together a; b", "plan a; b"] {
+        let story = check(
+            &format!("{flow}\n with cold-proof, push\n a: merge ok warm\n {fails}"),
+            "a done · b failed: build broke: exit status 1 (2 retries) — run failed: 1 task failed",
+        );
+        assert!(story.starts.ends_with("run.prove"), "{flow}: {}", story.starts);
+        assert!(!story.starts.contains("push"), "{flow}: {}", story.starts);
+        // Where nothing was warm, or nothing was merged, there is nothing to say.
+        for (text, end) in [
+            (format!("{flow}\n with cold-proof\n {fails}"), "a done"),
+            (
+                format!(
+                    "{flow}\n with cold-proof\n a: validate ok warm, merge broke, merge broke\n {fails}"
+                ),
+                "a failed",
+            ),
+        ] {
+            let story = super::story(&text);
+            assert!(story.board.starts_with(end), "{}", story.board);
+            assert!(!story.starts.contains("run.prove"), "{flow}: {}", story.starts);
+        }
+    }
+}
+
+#[test]
+fn what_a_failed_run_has_merged_and_fails_from_nothing_is_repaired_and_proven_again() {
+    let story = check(
+        "queue a; b\n with cold-proof\n a: merge ok warm\n b: build broke, build broke\n run: prove fails, prove ok",
+        "a done · b failed: build broke: exit status 1 (2 retries) · mend-1 done — run failed: 1 task failed",
+    );
+    assert_eq!(story.merged, "a1 mend-11");
+    assert!(story.starts.ends_with("mend-1.merge run.prove"), "{}", story.starts);
+}
+
+#[test]
+fn a_failed_run_whose_proof_was_cut_short_is_proven_when_it_goes_on() {
+    let story = check(
+        "queue a; b\n with cold-proof\n a: merge ok warm\n b: build broke, build broke\n crash during run prove",
+        "a done · b failed: build broke: exit status 1 (2 retries) — run failed: 1 task failed",
+    );
+    assert_eq!(story.starts.matches("run.prove").count(), 2, "{}", story.starts);
+    let text =
+        "queue a; b\n with cold-proof\n a: merge ok warm\n b: build broke, build broke\n retry b";
+    let story = check(text, "a done · b done — run done");
+    assert!(story.starts.ends_with("b.merge run.prove"), "{}", story.starts);
+}

@@ -4,7 +4,7 @@ use super::words::{Body, Excerpt, FactRows, PageWords, ReportLine};
 use super::{AgentCall, PageSource, Tone};
 use crate::history::PastAttempt;
 use crate::wording::review_word;
-use crate::{duration, money, passed_word, state_json};
+use crate::{duration, failed_word, money, passed_word, state_json};
 use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::id::Time;
 use autopilot_core::step::Step;
@@ -101,7 +101,7 @@ pub fn tone_and_word(tried: &PastAttempt, is_live: bool) -> (Tone, &'static str)
             let tone = if tried.facts.excused.is_empty() { Tone::Good } else { Tone::Waits };
             (tone, passed_word(tried.step, &tried.facts))
         }
-        Outcome::Failed { .. } => (Tone::Bad, "failed"),
+        Outcome::Failed { .. } => (Tone::Bad, failed_word(&tried.facts)),
         Outcome::Misconfigured { .. } => (Tone::Bad, "not configured"),
         Outcome::Broke { .. } => (Tone::Bad, "broke"),
         Outcome::Lost => (Tone::Worse, "interrupted"),

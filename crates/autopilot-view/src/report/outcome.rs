@@ -201,7 +201,7 @@ fn last_word(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>
     let Some(proof) = LastProof::of(state) else { return };
     let list = match proof {
         LastProof::Cold => proven,
-        LastProof::Due | LastProof::WarmOnly | LastProof::Refuted => unproven,
+        LastProof::Due | LastProof::WarmOnly | LastProof::Unended | LastProof::Refuted => unproven,
     };
     list.push(format!("Proof: {}.", proof.sentence()));
 }

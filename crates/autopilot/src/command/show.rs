@@ -163,10 +163,12 @@ fn of_attempt(tried: &PastAttempt) -> String {
 fn outcome(tried: &PastAttempt) -> String {
     let Some((_, outcome)) = &tried.ended else { return "running".to_owned() };
     match outcome {
-        Outcome::Failed { why }
-        | Outcome::Misconfigured { why }
-        | Outcome::Broke { why }
-        | Outcome::Skipped { why } => format!("{}: {}", outcome_word(outcome), one_line(why)),
+        Outcome::Failed { why } => {
+            format!("{}: {}", view::failed_word(&tried.facts), one_line(why))
+        }
+        Outcome::Misconfigured { why } | Outcome::Broke { why } | Outcome::Skipped { why } => {
+            format!("{}: {}", outcome_word(outcome), one_line(why))
+        }
         Outcome::Quota { until } => format!("no quota until {}", until.rfc3339()),
         Outcome::Away { why, text, .. } => format!("{}: {text}", why.word()),
         Outcome::Passed => view::passed_word(tried.step, &tried.facts).to_owned(),

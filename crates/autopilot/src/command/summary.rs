@@ -151,7 +151,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     notes.extend(left_out.map(|task| format!("{}: skipped by a person", task.name())));
     for task in &state.tasks {
         let name = task.label();
-        notes.extend(task.notes.iter().map(|note| format!("{name}: {note}")));
+        notes.extend(view::notes(task).into_iter().map(|note| format!("{name}: {note}")));
     }
     notes
 }

@@ -1,9 +1,11 @@
 //! Projects whose base is sealed, and the gates of their runs in a line.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use autopilot_testkit::small_disk::is_root;
 use autopilot_testkit::stage::{APPROVES, Ended, Stage};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 /// No allowed paths: what is tried here goes further than a guard's rule.
@@ -66,8 +68,8 @@ pub fn agents(stage: &Stage, build: &str, fix: &str) {
 }
 
 /// The attempts of a run, the oldest first: task, step, outcome and whether it was warm.
-fn attempts(stage: &Stage) -> Vec<(String, String, String, bool)> {
-    let shown: Value = serde_json::from_str(&stage.run(&["show", "--json"]).expect(0).out).unwrap();
+fn attempts(shown: &str) -> Vec<(String, String, String, bool)> {
+    let shown: Value = serde_json::from_str(shown).unwrap();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
     let attempts = shown["attempts"].as_array().unwrap();
     let row = |one: &Value| {
@@ -79,13 +81,17 @@ fn attempts(stage: &Stage) -> Vec<(String, String, String, bool)> {
 
 /// The gates of a run: `task.step` with `+` for warm and `-` for cold, and `!` if it failed.
 pub fn gates(stage: &Stage) -> String {
+    gates_of(&stage.run(&["show", "--json"]).expect(0).out)
+}
+
+fn gates_of(shown: &str) -> String {
     let is_gate = |step: &str| ["preflight", "validate", "merge", "prove"].contains(&step);
     let word = |(task, step, outcome, warm): &(String, String, String, bool)| {
         let no = if outcome == "passed" { "" } else { "!" };
         let dot = if task.is_empty() { "" } else { "." };
         format!("{task}{dot}{step}{}{no}", if *warm { "+" } else { "-" })
     };
-    let all = attempts(stage);
+    let all = attempts(shown);
     all.iter().filter(|one| is_gate(&one.1)).map(word).collect::<Vec<_>>().join(" ")
 }
 
@@ -116,3 +122,76 @@ pub fn shell_stage(checks: &str, more: &str) -> Stage {
 /// Like a build tool that never looks whether its output is out of date.
 pub const STALE: &str = "mkdir -p target\n[ -e target/out ] || cp app.txt target/out\n\
                      ! grep -q broken target/out || { echo FAILED broken; exit 1; }\n";
+
+/// The machine on which gates run, by what it can lay them over the base's build with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    Overlay,
+    /// Files share blocks: a file system in an image, which only root can mount.
+    Reflink,
+    Copy,
+}
+
+impl Machine {
+    /// Whether this test can have such a machine. The copies themselves are tested without root in the
+    /// host's tests.
+    #[allow(clippy::print_stderr, reason = "whoever runs the tests reads that one was left out")]
+    pub fn is_there(self) -> bool {
+        let is_there = self != Machine::Reflink || is_root();
+        if !is_there {
+            eprintln!("left out: only root can mount the file system of this test");
+        }
+        is_there
+    }
+
+    /// Puts a stage on the machine, before its first command.
+    pub fn prepare(self, stage: &mut Stage) {
+        let lacks = match self {
+            Machine::Overlay => "",
+            Machine::Reflink => "overlay",
+            Machine::Copy => "overlay,reflink",
+        };
+        stage.set("AUTOPILOT_WITHOUT_LAYERS", lacks);
+        if self == Machine::Reflink {
+            let image = image_of(stage);
+            std::fs::File::create(&image).unwrap().set_len(1 << 30).unwrap();
+            assert!(Command::new("mkfs.btrfs").arg("-q").arg(&image).status().unwrap().success());
+            std::fs::create_dir_all(stage.state()).unwrap();
+        }
+    }
+
+    /// Runs the program on the machine.
+    pub fn call(self, stage: &Stage, args: &[&str]) -> Ended {
+        if self != Machine::Reflink {
+            return stage.run(args);
+        }
+        let (image, state) = (image_of(stage), stage.state());
+        let script =
+            format!("mount -o loop '{}' '{}' && exec \"$@\"", image.display(), state.display());
+        let inner = stage.command(args);
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script, "sh"]).arg(inner.get_program());
+        command.args(inner.get_args()).env_clear().current_dir(stage.root());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        stage.start_command(command).wait()
+    }
+
+    /// Runs the task of the stage.
+    pub fn run(self, stage: &Stage) -> Ended {
+        self.call(stage, &["run", "tasks/say-done.md"])
+    }
+
+    /// The gates of the last run, as [`gates`] tells them.
+    pub fn gates(self, stage: &Stage) -> String {
+        gates_of(&self.call(stage, &["show", "--json"]).expect(0).out)
+    }
+
+    /// Whether a gate over a seed may be cold all the same: a copy has to pay.
+    pub fn may_be_cold(self) -> bool {
+        self == Machine::Copy
+    }
+}
+
+fn image_of(stage: &Stage) -> PathBuf {
+    stage.folder().join("image")
+}

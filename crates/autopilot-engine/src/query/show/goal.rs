@@ -125,9 +125,10 @@ fn validation(state: &State, tried: &RunHistory, index: u32) -> Option<String> {
     let is_it = |tried: &&PastAttempt| tried.step == Step::Validate && tried.round == index;
     let last = tried.of_task(TaskId::ROOT).filter(is_it).last()?;
     let word = match &last.ended {
-        Some((_, Outcome::Failed { why } | Outcome::Broke { why })) => {
-            return Some(format!("failed: {why}"));
+        Some((_, Outcome::Failed { why })) => {
+            return Some(format!("{}: {why}", view::failed_word(&last.facts)));
         }
+        Some((_, Outcome::Broke { why })) => return Some(format!("failed: {why}")),
         Some((_, Outcome::Passed)) => view::passed_word(last.step, &last.facts),
         Some((_, outcome)) => outcome_word(outcome),
         None => return Some("running".to_owned()),
