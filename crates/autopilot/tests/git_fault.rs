@@ -72,8 +72,9 @@ fn a_controller_killed_at_any_git_command_of_merging_and_publishing_ends_done_wh
     let (calm, git) = stage();
     calm.run_task().expect(0);
     let verbs = git.lines("verbs");
-    // Merging begins after the last worktree was filled.
-    let first = verbs.iter().rposition(|verb| verb == "read-tree").unwrap() + 2;
+    // Merging begins after the last worktree was filled; notes are written afterwards.
+    let merge = verbs.iter().rposition(|verb| verb == "merge-tree").unwrap();
+    let first = verbs[..merge].iter().rposition(|verb| verb == "read-tree").unwrap() + 2;
     for verb in ["commit-tree", "merge-tree", "update-ref", "pack-objects", "index-pack"] {
         assert!(verbs[first - 1..].iter().any(|other| other == verb), "{verb}: {verbs:?}");
     }
