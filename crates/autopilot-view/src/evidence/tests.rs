@@ -10,6 +10,9 @@ use autopilot_core::id::{TaskId, Time};
 use autopilot_core::state::{Run, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 
+/// A change of what is told.
+type Forgery<'a> = &'a dyn Fn(&mut EvidencePredicate);
+
 fn shown(seq: u64, facts: Facts) -> Shown {
     let id = AttemptId { seq, place: 0 };
     Shown { id, round: 2, at: Time(seq as i64 * 1000), outcome: Outcome::Passed, facts }
@@ -180,7 +183,7 @@ fn a_note_that_differs_from_its_commit_is_wrong() {
 
 #[test]
 fn a_note_that_contradicts_itself_is_wrong() {
-    let cases: [(&dyn Fn(&mut EvidencePredicate), &str); 4] = [
+    let cases: [(Forgery<'_>, &str); 4] = [
         (&|told| told.gates[0].excused.clear(), "a command of it failed"),
         (&|told| told.gates[0].outcome = "failed".to_owned(), "attempt 3.0 failed"),
         (&|told| told.gates[0].tree = Some("9".repeat(40)), "another tree than the task's"),
@@ -197,7 +200,7 @@ fn a_note_that_contradicts_itself_is_wrong() {
 
 #[test]
 fn every_part_but_the_version_is_compared_with_the_journal() {
-    let changes: [(&dyn Fn(&mut EvidencePredicate), &[&str]); 9] = [
+    let changes: [(Forgery<'_>, &[&str]); 9] = [
         (&|told| told.tool.version = "9".to_owned(), &[]),
         (&|told| told.run.flow = "goal".to_owned(), &["the run"]),
         (&|told| told.task = None, &["the task"]),
