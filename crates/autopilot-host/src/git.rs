@@ -13,7 +13,9 @@ mod document;
 mod error;
 mod hub;
 mod identity;
+mod index_file;
 mod listing;
+mod loose;
 mod merge;
 mod name;
 mod object;
@@ -23,6 +25,7 @@ mod publish;
 mod pump;
 pub mod push;
 pub mod rebase;
+mod ref_file;
 mod rehearsal;
 mod repo;
 pub(crate) mod running;
@@ -33,6 +36,7 @@ pub mod state;
 mod sweep;
 mod train;
 mod transfer;
+pub(crate) mod tree_file;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{
@@ -50,7 +54,9 @@ pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
 pub use object::Oid;
 pub use overlaid::{Overlaid, overlaid};
-pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
+pub use publish::{
+    PublishOutcome, PublishRefusal, Reachable, publish, publish_all, publish_reachable,
+};
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
 pub use rehearsal::{apply_change, make_rehearsal};
 pub use repo::{Filter, RepoHead, RepoRefusal, UserRepo};
