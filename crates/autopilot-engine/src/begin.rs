@@ -2,6 +2,7 @@
 
 mod agent;
 mod given;
+pub mod known_plan;
 mod lane;
 mod out;
 mod settings;

@@ -27,6 +27,15 @@ pub fn lacks_layers(kind: &str) -> bool {
     asked.is_some_and(|kinds| kinds.split(',').any(|one| one == kind))
 }
 
+/// Returns whether git does everything itself, also what this process does faster. In a debug build
+/// `AUTOPILOT_GIT_ALONE` says so, to let the faults of git strike there too.
+pub fn is_git_alone() -> bool {
+    use std::sync::OnceLock;
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED
+        .get_or_init(|| cfg!(debug_assertions) && std::env::var_os("AUTOPILOT_GIT_ALONE").is_some())
+}
+
 fn asked_for(variable: &str) -> Option<std::time::Duration> {
     let asked = std::env::var(variable).ok().filter(|_| cfg!(debug_assertions));
     asked.and_then(|text| text.parse().ok()).map(std::time::Duration::from_millis)

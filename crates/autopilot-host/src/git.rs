@@ -14,7 +14,9 @@ mod error;
 mod fresh;
 mod hub;
 mod identity;
+mod index_file;
 mod listing;
+mod loose;
 mod merge;
 mod name;
 mod notes;
@@ -25,6 +27,7 @@ mod publish;
 mod pump;
 pub mod push;
 pub mod rebase;
+mod ref_file;
 mod rehearsal;
 mod repo;
 pub(crate) mod running;
@@ -35,6 +38,7 @@ pub mod state;
 mod sweep;
 mod train;
 mod transfer;
+pub(crate) mod tree_file;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{
@@ -56,7 +60,9 @@ pub use notes::{
 };
 pub use object::Oid;
 pub use overlaid::{Overlaid, overlaid};
-pub use publish::{PublishOutcome, PublishRefusal, Reachable, publish, publish_reachable};
+pub use publish::{
+    PublishOutcome, PublishRefusal, Reachable, publish, publish_all, publish_reachable,
+};
 pub use push::{PushClass, PushFailure, PushOutcome, PushRequest, Pushed, push};
 pub use rehearsal::{apply_change, make_rehearsal};
 pub use repo::{Filter, RepoHead, RepoRefusal, UserRepo};

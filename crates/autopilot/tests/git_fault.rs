@@ -9,10 +9,18 @@ use autopilot_testkit::faulty_git::FaultyGit;
 use autopilot_testkit::stage::{APPROVES, BUILDS, Ended, Stage};
 use std::collections::BTreeSet;
 
+/// A builder whose work is the same when it goes on with what an attempt left that was cut short.
+const WRITES: &str = "
+- step: [build, fix]
+  do:
+    - run: \"printf 'start\\\\ndone\\\\n' > app.txt\"
+    - answer: { changed_files: [app.txt], notes: wrote it }
+";
+
 fn stage() -> (Stage, FaultyGit) {
     let mut stage = Stage::new(env!("CARGO_BIN_EXE_autopilot"));
     let git = FaultyGit::on(&mut stage);
-    stage.agents(&[BUILDS, APPROVES]);
+    stage.agents(&[WRITES, APPROVES]);
     (stage, git)
 }
 
@@ -26,8 +34,9 @@ fn fault(stage: &Stage, ended: &Ended) -> Option<String> {
     let branches =
         stage.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/autopilot"]);
     for branch in branches.lines() {
-        if stage.git(&["show", &format!("{branch}:app.txt")]) != "start\ndone" {
-            return Some(format!("{branch} lacks the work"));
+        let made = stage.git(&["show", &format!("{branch}:app.txt")]);
+        if made != "start\ndone" {
+            return Some(format!("{branch} does not have the work but {made:?}"));
         }
     }
     if branches.lines().count() != 2 {
@@ -69,6 +78,12 @@ fn a_merge_that_was_published_and_is_on_no_record_is_made_again_as_the_same_comm
 
 #[test]
 fn a_controller_killed_at_any_git_command_of_merging_and_publishing_ends_done_when_resumed() {
+    // Here git does everything; where autopilot writes by itself, the next test kills it.
+    let stage = || {
+        let (mut stage, git) = stage();
+        stage.set("AUTOPILOT_GIT_ALONE", "1");
+        (stage, git)
+    };
     let (calm, git) = stage();
     calm.run_task().expect(0);
     let verbs = git.lines("verbs");
@@ -106,11 +121,61 @@ fn a_controller_killed_at_any_git_command_of_merging_and_publishing_ends_done_wh
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
+/// How many objects and refs the run of a task may write; beyond that something loops.
+const WRITES_MAX: usize = 60;
+
+#[test]
+fn a_controller_killed_at_any_write_of_its_own_ends_done_when_resumed() {
+    // An object that has no name yet, a ref that is locked, and one that was just moved.
+    let at_all = |point: &str| {
+        let mut faults = Vec::new();
+        for number in 1..WRITES_MAX {
+            let (mut stage, _git) = stage();
+            stage.set("AUTOPILOT_FAILPOINT", &format!("{point}:{number}"));
+            let ended = stage.run_task();
+            if ended.code == 0 {
+                let count = number - 1;
+                return (count, faults);
+            }
+            stage.unset("AUTOPILOT_FAILPOINT");
+            // The hub itself is made before there is a run.
+            let has_begun = ended.said().contains("started on branch");
+            let resumed = if has_begun { stage.run(&["resume"]) } else { stage.run_task() };
+            let hub = stage.state().join(stage.read(".git/autopilot/id").trim()).join("hub.git");
+            stage.git_in(&hub, &["fsck", "--strict", "--no-dangling"]);
+            let locks = ["locks", "tmp_obj_"].map(|name| left_in(&hub, name)).concat();
+            let left = (!locks.is_empty()).then(|| format!("left in the hub: {locks:?}"));
+            faults.extend(
+                fault(&stage, &resumed).or(left).map(|fault| format!("{point} {number}: {fault}")),
+            );
+        }
+        (WRITES_MAX, faults)
+    };
+    let points = ["object.written", "ref.locked", "ref.moved"];
+    let ends = std::thread::scope(|scope| {
+        let threads = points.map(|point| scope.spawn(move || at_all(point)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    for (point, (count, faults)) in points.iter().zip(ends) {
+        assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+        assert!((4..WRITES_MAX).contains(&count), "{point} was passed {count} times");
+    }
+}
+
+/// The files of a hub that a dead process left: temporary ones, and locks of refs.
+fn left_in(hub: &std::path::Path, name: &str) -> Vec<std::path::PathBuf> {
+    let is_left = |path: &std::path::PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.starts_with(name) || (name == "locks" && file.ends_with(".lock"))
+    };
+    autopilot_testkit::stage::files(hub).into_iter().filter(is_left).collect()
+}
+
 /// A run that was stopped while its builder worked.
 fn stopped() -> (Stage, FaultyGit) {
     let (stage, git) = stage();
     let endless = "- step: build\n  attempt: 1\n  do: [{ run: \"sleep 600\" }]\n";
-    stage.agents(&[endless, BUILDS, APPROVES]);
+    stage.agents(&[endless, WRITES, APPROVES]);
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_for_step("BUILD");
     stage.run(&["stop", "--now"]).expect(0);
@@ -124,8 +189,9 @@ fn a_start_that_git_hinders_once_goes_on_and_one_that_it_hinders_always_rests() 
     let before = git.lines("verbs").len();
     calm.run(&["resume"]).expect(0);
     let verbs = git.lines("verbs");
-    // A start is over when its first worktree is filled.
-    let boot = verbs[before..].iter().take_while(|verb| *verb != "read-tree");
+    // A start is over when its first worktree is filled, or captured where it needed no filling.
+    let is_boot = |verb: &&String| !matches!(verb.as_str(), "read-tree" | "ls-files");
+    let boot = verbs[before..].iter().take_while(is_boot);
     let boot: BTreeSet<String> = boot.cloned().collect();
     assert!(boot.len() > 3, "{boot:?}");
     let mut rested = 0;
@@ -135,8 +201,7 @@ fn a_start_that_git_hinders_once_goes_on_and_one_that_it_hinders_always_rests() 
         let ended = hindered.run(&["resume"]);
         assert_eq!(fault(&hindered, &ended), None, "{verb} once");
         let (stage, git) = stopped();
-        // A `git add` that refuses may be the fault of the agent's files; one that is killed never is.
-        git.does(if verb == "add" { "kill -9 $$" } else { "exit 128" });
+        git.does("exit 128");
         git.strike_always(verb);
         let ended = stage.run(&["resume"]);
         // Some of its uses are a matter of convenience, and the run is done without them.

@@ -170,13 +170,19 @@ fn first_spawn(bed: &Bed, builder: fn(&Path) -> Command) -> Result<Measured, Fai
          commands: {{ tests: \"true\" }}\n",
         serde_json::Value::from(seen.display().to_string())
     );
-    ground.write("project/.autopilot/config.yml", &config)?;
     let anchor = |_| {
         let mut build = builder(&ground.dir);
         time(|| step::output_of(build.arg("-n")).map(drop))
     };
     let subject = |round: usize| {
         let _not_there_at_first = fs::remove_file(seen.join("started"));
+        // What the round before left goes out of the way; deleting it would slow the file system
+        // down for seconds.
+        for (known, name) in [(".autopilot", "views"), (".git/autopilot", "id")] {
+            let aside = ground.dir.join(format!("old-{name}-{round}"));
+            let _not_there_at_first = fs::rename(ground.root.join(known), aside);
+        }
+        ground.write("project/.autopilot/config.yml", &config)?;
         let mut run = Command::new(&bed.autopilot);
         run.args(["run", "--no-ui", "--quiet", "--from"]).arg(&plan).current_dir(&ground.root);
         run.env("AUTOPILOT_STATE_DIR", ground.dir.join(format!("state-{round}")));

@@ -13,7 +13,8 @@ const REPEATS: u32 = 20;
 pub fn version(bed: &Bed) -> Result<Measured, Failure> {
     let ask = || step::output_of(Command::new(&bed.autopilot).arg("--version"));
     expect_start("--version", &ask()?, "autopilot ")?;
-    measure(bed.rounds, REPEATS, git_version, || ask().map(drop))
+    let ninja = || step::output_of(Command::new("ninja").arg("--version")).map(drop);
+    measure(bed.rounds, REPEATS, ninja, || ask().map(drop))
 }
 
 pub fn status(bed: &Bed) -> Result<Measured, Failure> {

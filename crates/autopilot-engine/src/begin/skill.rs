@@ -1,10 +1,11 @@
 //! Checks before a run starts that the skills which its tasks ask for exist.
 
+use super::known_plan;
 use super::{BeginError, Tasks};
 use crate::skill::is_uncommitted;
 use autopilot_core::config::Mode;
 use autopilot_core::flow::FlowInput;
-use autopilot_core::plan::{self, Plan};
+use autopilot_core::plan;
 use autopilot_core::skill::{Missing, Shelf};
 use autopilot_core::task_file::TaskSpec;
 use camino::Utf8Path;
@@ -57,8 +58,7 @@ fn asking(tasks: &Tasks) -> Vec<(String, TaskSpec)> {
     // A goal names no skills itself; the steps of its workflow do.
     let whole = tasks.whole.iter().filter(|_| tasks.flow.row().input != FlowInput::Text);
     asking.extend(whole.map(|whole| ("the plan".to_owned(), whole.spec.clone())));
-    let given = tasks.plan.as_deref().map(serde_json::from_str::<Plan>);
-    for task in given.and_then(Result::ok).map(|plan| plan.tasks).unwrap_or_default() {
+    for task in tasks.plan.as_deref().map(known_plan::tasks_of).unwrap_or_default() {
         let spec = plan::body(&task, &TaskSpec::default()).spec;
         asking.push((format!("task `{}` of the plan", task.id), spec));
     }

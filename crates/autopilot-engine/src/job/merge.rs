@@ -17,7 +17,7 @@ use autopilot_core::step::Step;
 use autopilot_host::fail;
 use autopilot_host::git::{
     Border, CommitRequest, Conflicts, GitError, Oid, PublishRefusal, Sought, commit_task,
-    publish_reachable, task_branch,
+    publish_all, task_branch,
 };
 use std::sync::PoisonError;
 
@@ -216,8 +216,9 @@ impl MergeWork<'_> {
         let Workshop { hub, repo, queue, .. } = self.workshop;
         let _one_at_a_time = queue.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
-        for name in [&task_branch(&self.of.task), &self.of.branch] {
-            let reached = publish_reachable(hub, repo, name, self.border)?;
+        let task = task_branch(&self.of.task);
+        let names = [task.as_str(), self.of.branch.as_str()];
+        for (name, reached) in names.iter().zip(publish_all(hub, repo, &names, self.border)?) {
             if let Some(why) = &reached.instead {
                 notes.push(wrong_branch_warning(name, &reached.branch, why));
             }

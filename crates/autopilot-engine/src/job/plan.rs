@@ -6,6 +6,7 @@ use super::opening::{based_on, plan_prompt};
 use super::own_work::blocking;
 use super::workshop::{Workshop, seconds_now};
 use super::{Done, Job, JobError};
+use crate::begin::known_plan::{self, SoundPlan};
 use crate::begin::{PlanBody, parse_plan};
 use autopilot_agents::answer::read_plan;
 use autopilot_core::config::{Mode, Role, WorkBy};
@@ -19,6 +20,7 @@ use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{
     AttemptName, DocumentRequest, GitError, Oid, commit_document, list_paths,
 };
+use std::sync::Arc;
 
 /// Maximum number of paths in the summary of the repository.
 const PATHS_MAX: usize = 200_000;
@@ -34,7 +36,7 @@ impl Job {
         let rules = self.rules(&whole.spec)?;
         if let Some(given) = self.given_plan()? {
             return match parse_plan(&given, &rules) {
-                Ok((plan, checked)) => self.planned(&plan, checked, Facts::default()),
+                Ok(plan) => self.planned(&plan, &rules, Facts::default()),
                 Err(faults) => Ok((refused(REFUSED, &faults), Facts::default())),
             };
         }
@@ -44,7 +46,7 @@ impl Job {
             format!("the planner's first answer had problems ({count}); asked again")
         }));
         match answer {
-            Ok((plan, checked)) => self.planned(&plan, checked, facts),
+            Ok(plan) => self.planned(&Arc::new(plan), &rules, facts),
             Err(unanswered) => Ok((unanswered.refused(REFUSED), facts)),
         }
     }
@@ -78,14 +80,16 @@ impl Job {
 
     fn planned(
         &self,
-        plan: &Plan,
-        checked: CheckedPlan,
+        sound: &SoundPlan,
+        rules: &PlanRules,
         mut facts: Facts,
     ) -> Result<Done, JobError> {
+        let (plan, checked) = &**sound;
         let kit = self.kit(&self.plan_body()?.spec, &self.tip()?)?;
         facts.notes.extend(kit.left_out(plan, self.builder_mode()));
-        self.keep_answer(&mut facts, plan, Some(&self.plan_name()))?;
-        facts.notes.extend(checked.notes);
+        let text = self.keep_answer(&mut facts, plan, Some(&self.plan_name()))?;
+        known_plan::written(&text, rules, sound);
+        facts.notes.extend(checked.notes.iter().cloned());
         Ok((Outcome::Passed, facts))
     }
 
@@ -105,17 +109,18 @@ impl Job {
         let missing = JobError::Internal("there is no plan");
         let text = self.context.text(&edited.or(made).ok_or(missing)?)?;
         let rules = self.rules(&whole.spec)?;
-        let (plan, checked) = match parse_plan(&text, &rules) {
-            Ok(read) => read,
+        let sound = match parse_plan(&text, &rules) {
+            Ok(sound) => sound,
             Err(faults) => return Ok((refused(REFUSED, &faults), Facts::default())),
         };
+        let (plan, checked) = &*sound;
         let artifact = Some(self.write_clean(&self.plan_name(), &text)?);
         let mut facts = Facts { artifact, ..Facts::default() };
-        facts.notes.extend(self.keep_test_plan(&plan, &rules)?);
+        facts.notes.extend(self.keep_test_plan(plan, &rules)?);
         let kit = self.kit(&whole.spec, &self.tip()?)?;
         let mode = self.builder_mode();
         // The planner's own plan was noted when it arrived.
-        facts.notes.extend(kit.left_out(&plan, mode).filter(|_| is_edited));
+        facts.notes.extend(kit.left_out(plan, mode).filter(|_| is_edited));
         let tasks: Vec<&PlanTask> = checked.tasks.iter().map(|planned| &planned.task).collect();
         let skills = kit.shared_out(&tasks, mode);
         for (planned, skills) in checked.tasks.iter().zip(skills) {

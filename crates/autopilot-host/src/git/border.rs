@@ -9,10 +9,15 @@ use std::sync::OnceLock;
 use super::command::{GitCommand, TRANSFER_TIMEOUT};
 use super::error::GitError;
 use super::hub::Hub;
+use super::loose;
 use super::object::Oid;
+use super::tree_file::FileDifference;
+use crate::patience;
 use crate::redact::SecretForm;
 use crate::secret::{SecretFinder, SecretHit, SecretSearch};
 
+/// The mode of a submodule, whose files are elsewhere.
+const SUBMODULE: u32 = 0o160_000;
 /// The most leaks that are listed.
 const LEAKS_MAX: usize = 100;
 
@@ -79,22 +84,14 @@ impl Border {
         if self.finder.is_idle() {
             return Ok(Vec::new());
         }
-        let out = hub
-            .git(format!("compare {} with {}", from.short(), to.short()))
-            .args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=AMT", "--raw"])
-            .args([from.as_str(), to.as_str()])
-            .ok()?;
         let mut hits = BorderHits::default();
         let mut wanted = Vec::new();
-        let mut fields = out.split(|b| *b == 0);
-        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
-            let head = String::from_utf8_lossy(head);
-            let path = String::from_utf8_lossy(path).into_owned();
-            let mut words = head.trim_start_matches(':').split(' ');
-            let (Some(mode), Some(oid)) = (words.nth(1), words.nth(1)) else { continue };
+        for FileDifference { path, new, .. } in hub.differences(from, to)? {
+            let Some((mode, oid)) = new else { continue };
+            let path = String::from_utf8_lossy(&path).into_owned();
             self.look_at_name(&path, &mut hits);
-            if mode != "160000" {
-                wanted.push((Oid::parse(oid)?, path));
+            if mode != SUBMODULE {
+                wanted.push((oid, path));
             }
         }
         self.read(hub, wanted, &mut |SearchedObject { path, found, .. }| {
@@ -141,7 +138,10 @@ impl Border {
     ) -> Result<Vec<FoundLeak>, GitError> {
         let mut hits = BorderHits::default();
         hits.add(self.finder.find(branch.as_bytes()), |_| FoundPlace::Branch);
-        let known = super::transfer::existing(hub.git("find common history"), known)?;
+        let known = match known.iter().all(|known| hub.surely_has(known)) {
+            true => known.to_vec(),
+            false => super::transfer::existing(hub.git("find common history"), known)?,
+        };
         let revisions = std::iter::once(format!("{commit}\n"))
             .chain(known.iter().map(|known| format!("^{known}\n")));
         let out = hub
@@ -192,6 +192,8 @@ impl Border {
         wanted: Vec<(Oid, String)>,
         each: &mut dyn FnMut(SearchedObject<'_>),
     ) -> Result<(), GitError> {
+        let read = self.read_loose(hub, &wanted, each);
+        let wanted = wanted.get(read..).unwrap_or_default();
         if wanted.is_empty() {
             return Ok(());
         }
@@ -208,6 +210,22 @@ impl Border {
             ControlFlow::Continue(())
         })?;
         Ok(())
+    }
+
+    /// Searches objects up to the first that has no file of its own, and returns how many these are.
+    fn read_loose(
+        &self,
+        hub: &Hub,
+        wanted: &[(Oid, String)],
+        each: &mut dyn FnMut(SearchedObject<'_>),
+    ) -> usize {
+        for (count, (oid, path)) in wanted.iter().enumerate() {
+            let object = loose::read_any(hub.dir(), oid).filter(|_| patience::check().is_ok());
+            let Some((kind, content)) = object else { return count };
+            let found = self.finder.find(&content);
+            each(SearchedObject { oid, kind: kind.word(), path, found });
+        }
+        wanted.len()
     }
 
     /// Puts the hits into words, without those of values that the user's own commit holds.

@@ -5,9 +5,9 @@ mod commits;
 mod measure;
 mod set_aside;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::command::{CommandError, CommandStatus, TRANSFER_TIMEOUT};
@@ -15,10 +15,12 @@ use super::commit::{NewCommit, TASK, trailers, write_commit};
 use super::disposable;
 use super::error::{GitError, OnFile};
 use super::hub::{AGENTS_COMMITS, ExpectedRef};
+use super::index_file::{IndexFile, has_content};
 use super::name::ref_component;
 use super::object::Oid;
 use super::slot::{Slot, SlotNote};
 use super::sweep::{loosen, remove_tree};
+use super::tree_file::FileDifference;
 use crate::fail;
 use crate::patience::{self, CutShort};
 pub(crate) use measure::MeasuredFiles;
@@ -150,6 +152,12 @@ impl Slot {
     /// Takes the files that git does not ignore into the hub. Files that are too large for that are
     /// moved out of the way first.
     fn take_files(&self, request: &CaptureRequest<'_>) -> Result<TreeSnapshot, GitError> {
+        let note = self.note();
+        let safe = note.as_ref().map(|note| &note.safe_tree);
+        let candidates: Vec<&Oid> = safe.into_iter().chain([request.base]).collect();
+        if let Some(tree) = self.untouched_tree(&candidates)? {
+            return Ok(TreeSnapshot { tree, violations: Vec::new() });
+        }
         let index = self.scratch_index()?;
         let measured = MeasuredFiles::NewAndChanged;
         let first = self.snapshot_tree(&index, measured);
@@ -170,7 +178,9 @@ impl Slot {
             Ok(snapshot) => snapshot,
         };
         snapshot.tree = self.without_renormalised(&index, request.base, snapshot.tree)?;
-        remove_tree(&index)?;
+        // The next look at the slot begins with what this one has read.
+        let captured = self.captured_index();
+        fs::rename(&index, &captured).on("keep", &captured)?;
         Ok(snapshot)
     }
 
@@ -199,17 +209,28 @@ impl Slot {
         if let Some(oversize) = survey.over(self.pools.caps) {
             return Err(GitError::Oversize(Box::new(oversize)));
         }
-        self.add_all(index, &survey.nested, &mut violations)?;
+        // What git did not list is as the index has it.
+        if !(survey.is_empty() && measured == MeasuredFiles::NewAndChanged) {
+            self.add_all(index, &survey.nested, &mut violations)?;
+        }
         for nested in survey.nested {
             self.add_nested(index, nested.files)?;
             violations.push(Violation::NestedRepository { path: nested.path });
         }
-        let tree = self
-            .hub()
-            .git_in("write the tree of the slot", &self.dir, index)
-            .arg("write-tree")
-            .oid()?;
-        Ok(TreeSnapshot { tree, violations })
+        Ok(TreeSnapshot { tree: self.write_tree(index)?, violations })
+    }
+
+    /// Writes the files of an index as a tree.
+    fn write_tree(&self, index: &Path) -> Result<Oid, GitError> {
+        let hub = self.hub();
+        let written = IndexFile::read(index, hub.name_bytes())
+            .and_then(|index| hub.write_trees(&index.files()));
+        match written {
+            Some(tree) => Ok(tree),
+            None => {
+                hub.git_in("write the tree of the slot", &self.dir, index).arg("write-tree").oid()
+            }
+        }
     }
 
     /// Restores the form of files that nobody changed. Git writes a file it reads again in the form
@@ -220,20 +241,14 @@ impl Slot {
             return Ok(tree);
         }
         let git = |operation: &str| self.hub().git_in(operation, &self.dir, index);
-        let changed = git("look for files written in another form")
-            .args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=M"])
-            .args([base.as_str(), tree.as_str()])
-            .ok()?;
         let mut restored = Vec::new();
-        let mut fields = changed.split(|b| *b == 0);
-        while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
-            let text = String::from_utf8_lossy(meta);
-            let parts: Vec<&str> = text.trim_start_matches(':').split(' ').collect();
-            let [old_mode, new_mode, old, new, _] = parts.as_slice() else { continue };
-            if old_mode != new_mode || *old_mode == "120000" || *old_mode == "160000" {
+        for FileDifference { path, old, new } in self.hub().differences(base, &tree)? {
+            let (Some((old_mode, old)), Some((new_mode, new))) = (old, new) else { continue };
+            let is_file = matches!(old_mode, 0o100_644 | 0o100_755);
+            if old_mode != new_mode || !is_file || self.is_as_on_disk(&path, &new) {
                 continue;
             }
-            let read = git("read a file of the base").args(["cat-file", "blob", old]).ok();
+            let read = git("read a file of the base").args(["cat-file", "blob", old.as_str()]).ok();
             // Nobody writes text of that size for line ends to matter; it stays as it was taken.
             if matches!(read, Err(CommandError::TooLong { .. })) {
                 continue;
@@ -241,12 +256,12 @@ impl Slot {
             let blob = read?;
             let again = git("write a file in the form of today")
                 .args(["hash-object", "--stdin", "--path"])
-                .arg(OsString::from_vec(path.to_vec()))
+                .arg(OsString::from_vec(path.clone()))
                 .stdin(blob)
-                .line()?;
-            if again == *new {
-                restored.extend_from_slice(format!("{old_mode} {old}\t").as_bytes());
-                restored.extend_from_slice(path);
+                .oid()?;
+            if again == new {
+                restored.extend_from_slice(format!("{old_mode:o} {old}\t").as_bytes());
+                restored.extend_from_slice(&path);
                 restored.push(0);
             }
         }
@@ -258,6 +273,14 @@ impl Slot {
             .stdin(restored)
             .ok()?;
         git("write the tree of the slot").arg("write-tree").oid()
+    }
+
+    /// Returns whether git took a file as it is on the disk, byte by byte. Its form is then the one
+    /// that somebody gave it, unless a filter of the user's has a say in that.
+    fn is_as_on_disk(&self, path: &[u8], taken: &Oid) -> bool {
+        let path = self.dir.join(OsStr::from_bytes(path));
+        let found = path.symlink_metadata();
+        !self.hub().has_filters() && found.is_ok_and(|met| has_content(&path, &met, taken))
     }
 
     fn add_all(

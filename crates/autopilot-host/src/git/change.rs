@@ -165,9 +165,9 @@ impl GitChange {
         if change.base_tree == change.tree {
             return Ok(change);
         }
-        change.read_paths(hub, limits)?;
+        let head = change.read_diff(hub, limits)?;
+        change.read_paths(&head, limits)?;
         change.read_files(hub)?;
-        change.read_patch(hub, limits)?;
         Ok(change)
     }
 
@@ -176,17 +176,49 @@ impl GitChange {
         self.insertions + self.deletions
     }
 
-    fn diff_tree(&self, hub: &Hub, args: &[&str]) -> super::command::GitCommand {
+    /// Streams the paths and the patch, of which lines and bytes are counted past what is kept, and stops
+    /// git when there is too much of it to be read. Returns the paths as git prints them.
+    fn read_diff(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<Vec<u8>, GitError> {
+        let mut reader = PatchReader::new(*limits);
+        let (mut head, mut is_in_patch) = (Vec::new(), false);
         hub.git(format!("compare {} with {}", self.base_tree.short(), self.tree.short()))
             .args(["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
             .arg(format!("-l{RENAMES_MAX}"))
-            .args(args.iter().copied())
+            .args(["-z", "--raw", "--numstat"])
+            .args(["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
             .args([self.base_tree.as_str(), self.tree.as_str()])
+            // A reviewer cites paths as the diff shows them.
+            .config("core.quotePath", "false")
+            .stream(&mut |bytes| {
+                if is_in_patch {
+                    reader.push(bytes);
+                } else {
+                    let seen = head.len().saturating_sub(1);
+                    head.extend_from_slice(bytes);
+                    // An empty field is between the paths and the patch.
+                    let unseen = head.get(seen..).unwrap_or_default();
+                    if let Some(at) = memchr::memmem::find(unseen, b"\0\0") {
+                        is_in_patch = true;
+                        reader.push(&head.split_off(seen + at + 2));
+                    }
+                }
+                let is_full = is_in_patch && reader.full();
+                if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        let read = reader.finish();
+        self.diff = read.text;
+        self.diff_cut = read.text_cut;
+        self.added = read.added;
+        self.removed = read.removed;
+        self.lines_cut = read.lines_cut;
+        self.lines_unread = read.lines_unread;
+        self.inserted_bytes = read.inserted_bytes;
+        self.deleted_bytes = read.deleted_bytes;
+        Ok(head)
     }
 
-    fn read_paths(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
-        let out = self.diff_tree(hub, &["-z", "--raw", "--numstat"]).ok()?;
-        let mut fields = out.split(|b| *b == 0).peekable();
+    fn read_paths(&mut self, head: &[u8], limits: &ChangeLimits) -> Result<(), GitError> {
+        let mut fields = head.split(|b| *b == 0).peekable();
         let mut paths = Vec::new();
         while let Some(head) = fields.next_if(|field| field.starts_with(b":")) {
             paths.push(read_raw(head, &mut fields)?);
@@ -243,29 +275,6 @@ impl GitChange {
                 self.binary_bytes += number(size);
             }
         }
-        Ok(())
-    }
-
-    /// Streams the patch, of which lines and bytes are counted past what is kept, and stops git when
-    /// there is too much of it to be read.
-    fn read_patch(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<(), GitError> {
-        let mut reader = PatchReader::new(*limits);
-        self.diff_tree(hub, &["-p", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"])
-            // A reviewer cites paths as the diff shows them.
-            .config("core.quotePath", "false")
-            .stream(&mut |bytes| {
-                reader.push(bytes);
-                if reader.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
-        let read = reader.finish();
-        self.diff = read.text;
-        self.diff_cut = read.text_cut;
-        self.added = read.added;
-        self.removed = read.removed;
-        self.lines_cut = read.lines_cut;
-        self.lines_unread = read.lines_unread;
-        self.inserted_bytes = read.inserted_bytes;
-        self.deleted_bytes = read.deleted_bytes;
         Ok(())
     }
 }

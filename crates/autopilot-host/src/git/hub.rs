@@ -16,11 +16,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::command::GitCommand;
+use super::commit::CommitHead;
 use super::error::{GitError, OnFile};
+use super::loose::{self, ObjectKind};
 use super::name::ref_component;
 use super::object::Oid;
+use super::ref_file;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
+use super::tree_file::KnownTrees;
 pub use look::HubDamage;
 use make::{HEAD, config_text};
 pub use objects::ObjectMend;
@@ -64,6 +68,8 @@ pub struct Hub {
     /// The trees of commits. A commit's tree never changes, and every step asks for one several
     /// times.
     trees: Arc<Mutex<BTreeMap<Oid, Oid>>>,
+    /// The directories of trees that were read.
+    pub(super) known_trees: Arc<Mutex<KnownTrees>>,
     /// Commits that refs name for certain: seen or put there by this process, and not moved since.
     /// Refs may name others as well; nobody else writes refs here while we hold the lock.
     held: Arc<Mutex<BTreeSet<Oid>>>,
@@ -97,6 +103,7 @@ impl Hub {
             filters: repo.filters.clone(),
             lfs_storage: repo.common_dir.join("lfs"),
             trees: Arc::default(),
+            known_trees: Arc::default(),
             held: Arc::default(),
         }
     }
@@ -199,7 +206,10 @@ impl Hub {
 
     /// Returns the refs below a prefix, with the objects they name.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(String, Oid)>, GitError> {
-        list_refs(&self.dir, prefix)
+        match ref_file::list(&self.dir, prefix) {
+            Some(refs) => Ok(refs),
+            None => list_refs(&self.dir, prefix),
+        }
     }
 
     /// Returns whether a ref, other than one of an agent's own commits, names each of these. A list
@@ -227,7 +237,10 @@ impl Hub {
 
     /// Moves one ref by compare-and-swap.
     pub fn set_ref(&self, name: &str, new: &Oid, old: ExpectedRef<'_>) -> Result<(), GitError> {
-        let moved = set_ref(&self.dir, name, new, old);
+        let moved = match ref_file::set(&self.dir, name, new, old) {
+            Some(()) => Ok(()),
+            None => set_ref(&self.dir, name, new, old),
+        };
         if let ExpectedRef::At(old) = old {
             self.no_longer_holds(old);
         }
@@ -246,7 +259,10 @@ impl Hub {
     /// Deletes a ref that is at this object.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         let line = format!("option no-deref\0delete {name}\0{old}\0");
-        let deleted = update_refs(&self.dir, name, &line, ExpectedRef::At(old));
+        let deleted = match ref_file::delete(&self.dir, name, old) {
+            Some(()) => Ok(()),
+            None => update_refs(&self.dir, name, &line, ExpectedRef::At(old)),
+        };
         self.no_longer_holds(old);
         deleted
     }
@@ -261,11 +277,16 @@ impl Hub {
         if let Some(tree) = trees().get(commit) {
             return Ok(tree.clone());
         }
-        let tree = self
-            .git(format!("find the tree of {commit}"))
-            .args(["rev-parse", "--verify", "--end-of-options"])
-            .arg(format!("{commit}^{{tree}}"))
-            .oid()?;
+        let is_tree = || loose::read(&self.dir, commit, ObjectKind::Tree).is_some();
+        let tree = match self.commit_head(commit) {
+            Some(head) => head.tree,
+            None if is_tree() => commit.clone(),
+            None => self
+                .git(format!("find the tree of {commit}"))
+                .args(["rev-parse", "--verify", "--end-of-options"])
+                .arg(format!("{commit}^{{tree}}"))
+                .oid()?,
+        };
         let mut known = trees();
         if known.len() >= TREES_KNOWN_MAX {
             known.clear();
@@ -274,8 +295,32 @@ impl Hub {
         Ok(tree)
     }
 
+    /// Returns whether git runs programs of the user's on what it reads and writes.
+    pub(super) fn has_filters(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
+    /// Returns how long the binary names of objects are.
+    pub(super) fn name_bytes(&self) -> usize {
+        if self.config.contains("objectFormat = sha256") { 32 } else { 20 }
+    }
+
+    /// Returns whether the hub certainly has an object; git knows of the others.
+    pub(super) fn surely_has(&self, oid: &Oid) -> bool {
+        let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        trees.contains_key(oid) || loose::is_there(&self.dir, oid)
+    }
+
+    /// Returns what a commit says of itself, if it has a file of its own in the hub.
+    pub(super) fn commit_head(&self, commit: &Oid) -> Option<CommitHead> {
+        CommitHead::read(&loose::read(&self.dir, commit, ObjectKind::Commit)?)
+    }
+
     /// Returns the parents of a commit.
     pub fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {
+        if let Some(head) = self.commit_head(commit) {
+            return Ok(head.parents);
+        }
         let line = self
             .git(format!("read the parents of {commit}"))
             .args(["rev-list", "--parents", "--max-count=1", commit.as_str()])

@@ -26,6 +26,24 @@ impl Oid {
         Self::parse(&String::from_utf8_lossy(bytes))
     }
 
+    /// Reads an object name in the binary form of trees and indexes; the caller knows its length.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Returns the binary form of trees and indexes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let digits: Vec<u8> = self
+            .0
+            .bytes()
+            .map(|b| if b.is_ascii_digit() { b - b'0' } else { b - b'a' + 10 })
+            .collect();
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+            .collect()
+    }
+
     /// Returns the name in full.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -5,6 +5,7 @@ use super::error::{GitError, OnFile};
 use super::hub::Hub;
 use super::identity::CommitIdentity;
 use super::object::Oid;
+use super::tree_file::FileDifference;
 
 /// A commit in which some files are those of another, and the paths that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,25 +23,18 @@ pub fn overlaid(
     identity: &CommitIdentity,
     now: i64,
 ) -> Result<Overlaid, GitError> {
-    let raw = hub
-        .git("compare two commits")
-        .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--full-index"])
-        .args([commit.as_str(), from.as_str()])
-        .ok()?;
     let mut lines = Vec::new();
     let mut paths = Vec::new();
-    let mut fields = raw.split(|byte| *byte == 0);
-    while let (Some(facts), Some(path)) = (fields.next(), fields.next()) {
-        let name = String::from_utf8_lossy(path).into_owned();
-        let facts = String::from_utf8_lossy(facts).into_owned();
-        // `:100644 100755 <old> <new> M`
-        let facts: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
-        let (Some(mode), Some(oid)) = (facts.get(1), facts.get(3)) else { continue };
+    for FileDifference { path, new, .. } in hub.differences(commit, from)? {
+        let name = String::from_utf8_lossy(&path).into_owned();
         if is_wanted(&name) {
-            let mode = mode.trim_start_matches('0');
-            let mode = if mode.is_empty() { "0" } else { mode };
-            lines.extend_from_slice(format!("{mode} {oid}\t").as_bytes());
-            lines.extend_from_slice(path);
+            // A mode of zero removes the path.
+            let line = match new {
+                Some((mode, oid)) => format!("{mode:o} {oid}\t"),
+                None => format!("0 {}\t", "0".repeat(commit.as_str().len())),
+            };
+            lines.extend_from_slice(line.as_bytes());
+            lines.extend_from_slice(&path);
             lines.push(0);
             paths.push(name);
         }

@@ -1,6 +1,8 @@
 //! Publishing declared branches to the user's repository: they are the only refs of the user's that
 //! we write.
 
+mod together;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +78,21 @@ pub fn publish_reachable(
         }
     }
     Err(GitError::NotFound { what: "free variant of the branch", name: branch.into() })
+}
+
+/// Publishes branches to the user's repository, each under its own name or the next one that is free:
+/// all of them at once where nothing is in the way of any.
+pub fn publish_all(
+    hub: &Hub,
+    repo: &UserRepo,
+    branches: &[&str],
+    border: &Border,
+) -> Result<Vec<Reachable>, GitError> {
+    if together::publish(hub, repo, branches, border)? {
+        let reachable = |branch: &&str| Reachable { branch: (*branch).to_owned(), instead: None };
+        return Ok(branches.iter().map(reachable).collect());
+    }
+    branches.iter().map(|branch| publish_reachable(hub, repo, branch, border)).collect()
 }
 
 /// Returns whether we may write the branch. One that only looks like ours is the user's.
@@ -181,11 +198,16 @@ fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<PathBuf>, GitErro
             return Ok(Some(worktree));
         }
     }
+    Ok(rebased_in(repo, branch))
+}
+
+/// Returns the git directory of a worktree that is in the middle of rebasing the branch.
+fn rebased_in(repo: &UserRepo, branch: &str) -> Option<PathBuf> {
     let mut git_dirs = vec![repo.common_dir.clone()];
     if let Ok(entries) = fs::read_dir(repo.common_dir.join("worktrees")) {
         git_dirs.extend(entries.flatten().map(|entry| entry.path()));
     }
-    Ok(git_dirs.into_iter().find(|dir| rebasing(dir, branch)))
+    git_dirs.into_iter().find(|dir| rebasing(dir, branch))
 }
 
 fn rebasing(git_dir: &Path, branch: &str) -> bool {

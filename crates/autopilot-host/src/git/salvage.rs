@@ -137,7 +137,9 @@ impl Slot {
     pub(super) fn on_known_base(&self, note: SlotNote) -> Result<SlotNote, GitError> {
         let hub = self.hub();
         let asked = hub.git("look for the base of a slot");
-        if !existing(asked, std::slice::from_ref(&note.base))?.is_empty() {
+        if hub.surely_has(&note.base)
+            || !existing(asked, std::slice::from_ref(&note.base))?.is_empty()
+        {
             return Ok(note);
         }
         let Some(base) = hub.resolve(&base_ref_of(&self.pools.base_branch))? else {

@@ -3,6 +3,8 @@
 
 use super::command::GitCommand;
 use super::error::GitError;
+use super::object::Oid;
+use super::tree_file::surely_lacks_top;
 use std::path::Path;
 
 /// The limits on what is read.
@@ -27,6 +29,12 @@ pub struct SkillFile {
     pub text: Result<Vec<u8>, String>,
 }
 
+/// Returns whether a commit certainly does not have the directory in which a folder is.
+fn surely_lacks(git_dir: &Path, commit: &str, folder: &str) -> bool {
+    let top = folder.split('/').next().unwrap_or(folder);
+    Oid::parse(commit).is_ok_and(|commit| surely_lacks_top(git_dir, &commit, top))
+}
+
 /// Reads `folder/*/file` of `commit`, for each folder.
 pub fn skill_files(
     git_dir: &Path,
@@ -35,6 +43,8 @@ pub fn skill_files(
     file: &str,
     limits: SkillLimits,
 ) -> Result<Vec<SkillFile>, GitError> {
+    let folders: Vec<&str> =
+        folders.iter().copied().filter(|path| !surely_lacks(git_dir, commit, path)).collect();
     let trees = checked(git_dir, folders.iter().map(|folder| format!("{commit}:{folder}")))?;
     let mut names: Vec<(String, String)> = Vec::new();
     for (folder, tree) in folders.iter().zip(trees) {

@@ -16,10 +16,10 @@ pub(crate) struct Tracked {
 }
 
 impl Tracked {
-    /// Reads the output of `ls-tree -r -z --name-only`.
-    pub fn parse(listing: &[u8]) -> Self {
+    /// Takes the paths of files.
+    pub fn of<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut tracked = Self { files: HashSet::new(), dirs: HashSet::new() };
-        for path in listing.split(|b| *b == 0).filter(|path| !path.is_empty()) {
+        for path in paths {
             for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
                 tracked.dirs.insert(path.get(..at).unwrap_or_default().to_vec());
             }
@@ -138,7 +138,7 @@ mod tests {
         for dir in ["locked/in", "locked", "src"] {
             fs::set_permissions(root.join(dir), fs::Permissions::from_mode(0o500)).unwrap();
         }
-        let tracked = Tracked::parse(b"src/a\0lib/x\0");
+        let tracked = Tracked::of([b"src/a".as_slice(), b"lib/x"].into_iter());
         sweep(&root, &tracked, &HashSet::from([PathBuf::from("target")])).unwrap();
         let mut left: Vec<_> =
             fs::read_dir(&root).unwrap().map(|e| e.unwrap().file_name()).collect();

@@ -6,13 +6,16 @@
 //! them again is harmless.
 
 use super::capture::AttemptName;
-use super::commit::{ATTEMPT, NewCommit, RUN, TASK, attempt_trailers, write_commit};
+use super::commit::{ATTEMPT, CommitHead, NewCommit, RUN, TASK, attempt_trailers, write_commit};
 use super::error::GitError;
 use super::hub::{ExpectedRef, Hub};
 use super::identity::CommitIdentity;
 use super::merge::{Conflicts, Merged, merge_trees};
 use super::object::Oid;
 use crate::fail;
+
+/// How many commits of the branch are read one by one; git lists more of them faster.
+const WAY_MAX: usize = 2000;
 
 /// The branch a run's tasks are merged onto.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +116,13 @@ impl Track<'_> {
 
     /// Writes the merge of a task's commit onto another commit, without touching a ref.
     pub fn couple(&self, hub: &Hub, onto: &Oid, wagon: &Wagon<'_>) -> Result<Coupled, GitError> {
-        let tree = match merge_trees(hub, onto, wagon.commit)? {
+        let head = hub.commit_head(wagon.commit);
+        let merged = match head.filter(|head| head.parents == [onto.clone()]) {
+            // Nothing was merged since the work began.
+            Some(head) => Merged::Clean(head.tree),
+            None => merge_trees(hub, onto, wagon.commit)?,
+        };
+        let tree = match merged {
             Merged::Clean(tree) => tree,
             Merged::Conflicted(conflicts) => return Ok(Coupled::Conflict(conflicts)),
         };
@@ -200,6 +209,9 @@ impl Track<'_> {
     }
 
     fn merges(&self, hub: &Hub, tip: &Oid, stop: &Oid) -> Result<Vec<Merge>, GitError> {
+        if let Some(merges) = Merge::between(hub, tip, stop) {
+            return Ok(merges);
+        }
         let format =
             format!("--format=%H %T %P%n%(trailers:key={RUN},key={TASK},key={ATTEMPT},unfold)");
         let out = hub
@@ -229,6 +241,38 @@ struct Merge {
 }
 
 impl Merge {
+    /// Reads the merges on the way from a tip back to a commit it was built on; `None` where there is
+    /// more than commits of ours that have files of their own.
+    fn between(hub: &Hub, tip: &Oid, stop: &Oid) -> Option<Vec<Merge>> {
+        let mut merges = Vec::new();
+        let mut at = tip.clone();
+        for _ in 0..WAY_MAX {
+            if at == *stop {
+                return Some(merges);
+            }
+            let CommitHead { parents, message, tree } = hub.commit_head(&at)?;
+            let (first, others) = parents.split_first()?;
+            if let Some(commit) = others.first() {
+                merges.push(Merge::with_trailers(&message, commit, (&at, tree))?);
+            }
+            at = first.clone();
+        }
+        None
+    }
+
+    /// Reads a merge whose message ends with nothing but our own trailers.
+    fn with_trailers(message: &str, commit: &Oid, (at, tree): (&Oid, Oid)) -> Option<Merge> {
+        let (_, block) = message.trim_end().rsplit_once("\n\n")?;
+        let mut lines = block.lines();
+        let mut value = |key: &str| {
+            let value = lines.next()?.strip_prefix(key)?.strip_prefix(": ")?;
+            Some(value.trim().to_owned())
+        };
+        let (run, task, attempt) = (value(RUN)?, value(TASK)?, value(ATTEMPT)?);
+        let (commit, at) = (commit.clone(), at.clone());
+        lines.next().is_none().then_some(Merge { run, task, attempt, commit, at, tree })
+    }
+
     fn read(record: &[u8]) -> Option<Merge> {
         let text = String::from_utf8_lossy(record);
         let mut lines = text.lines();
@@ -254,5 +298,27 @@ impl Merge {
     fn is(&self, hub: &Hub, sought: &Sought<'_>) -> Result<bool, GitError> {
         Ok(hub.tree_of(&self.commit)? == *sought.tree
             && hub.parents(&self.commit)?.first() == Some(sought.base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_message_that_ends_with_our_trailers_is_read_here() {
+        let (commit, at) = (Oid::parse(&"1".repeat(40)), Oid::parse(&"2".repeat(40)));
+        let (commit, at) = (commit.unwrap(), at.unwrap());
+        let attempt = AttemptName { task: "t", id: "3.1" };
+        let ours = attempt_trailers("Merge t", "run-1", attempt);
+        let read = |message: &str| Merge::with_trailers(message, &commit, (&at, at.clone()));
+        let merge = read(&ours).unwrap();
+        assert_eq!((&*merge.run, &*merge.task, &*merge.attempt), ("run-1", "t", "3.1"));
+        let forged = attempt_trailers(&ours, "run-2", attempt);
+        assert_eq!(read(&forged).unwrap().run, "run-2", "the last block counts");
+        for other in [format!("{ours}\nSigned-off-by: x"), format!("{ours}More: x"), "x".to_owned()]
+        {
+            assert!(read(&other).is_none(), "{other}");
+        }
     }
 }

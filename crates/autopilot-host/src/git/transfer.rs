@@ -47,6 +47,17 @@ pub(crate) fn transfer(
     check: ObjectCheck,
 ) -> Result<KeptPack, GitError> {
     let haves = existing(from(source, "find common history"), haves)?;
+    transfer_known(source, target, wants, &haves, check)
+}
+
+/// The same for tips that the source has for certain.
+pub(crate) fn transfer_known(
+    source: &ObjectSource<'_>,
+    target: &Path,
+    wants: &[Oid],
+    haves: &[Oid],
+    check: ObjectCheck,
+) -> Result<KeptPack, GitError> {
     let revs = wants.iter().map(|want| format!("{want}\n"));
     let revs: String = revs.chain(haves.iter().map(|have| format!("^{have}\n"))).collect();
     // Beside the pack that git makes of it: the temporary directory may be missing or small.

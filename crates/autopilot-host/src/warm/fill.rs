@@ -9,7 +9,7 @@ use nix::sys::stat::{Mode, SFlag, mknod};
 
 use super::error::{ColdReason, OnPath, WarmError};
 use super::layer::{GateLayer, LayerKind, WrittenFile};
-use super::mark::{SUBMODULE, TreeMarks, path_of, unreadable};
+use super::mark::{SUBMODULE, TreeMarks, path_of};
 use crate::dir;
 use crate::git::command::TRANSFER_TIMEOUT;
 use crate::git::{GitError, Oid};
@@ -81,28 +81,15 @@ pub(super) fn fill(layer: &mut GateLayer, commit: &Oid) -> Result<LayerFill, War
 /// file.
 fn between(layer: &GateLayer, wanted: &Oid) -> Result<Vec<TreeDifference>, WarmError> {
     let base = &layer.seed.seal().tree;
-    let listing = layer
-        .store
-        .slots
-        .hub
-        .git(format!("compare {base} with {wanted}"))
-        .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", base.as_str(), wanted.as_str()])
-        .ok()
-        .map_err(GitError::from)?;
-    let mut fields = listing.split(|byte| *byte == 0).filter(|field| !field.is_empty());
-    let mut found = Vec::new();
-    while let Some(head) = fields.next() {
-        let modes = || {
-            let text = std::str::from_utf8(head).ok()?.strip_prefix(':')?;
-            let mut words = text.split(' ').map(|word| u32::from_str_radix(word, 8));
-            Some((words.next()?.ok()?, words.next()?.ok()?))
-        };
-        let (Some((old_mode, new_mode)), Some(path)) = (modes(), fields.next()) else {
-            return Err(unreadable(head));
-        };
-        found.push(TreeDifference { path: path_of(path), old_mode, new_mode });
-    }
-    Ok(found)
+    let differences = layer.store.slots.hub.differences(base, wanted)?.into_iter();
+    let mode = |facts: Option<(u32, Oid)>| facts.map_or(0, |(mode, _)| mode);
+    Ok(differences
+        .map(|found| TreeDifference {
+            path: path_of(&found.path),
+            old_mode: mode(found.old),
+            new_mode: mode(found.new),
+        })
+        .collect())
 }
 
 /// Refuses what a layer can't give as a new worktree would.

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::{OnPath, WarmError};
-use crate::git::{GitError, Hub, Oid};
+use crate::git::tree_file::TreeFile;
+use crate::git::{Hub, Oid};
 use crate::patience;
 
 /// The modes of git: a file, one that can be executed, a link and a submodule.
@@ -70,15 +71,10 @@ pub(super) struct TreeMarks {
 impl TreeMarks {
     /// Reads the marks of a commit's files, which the controller has just written below `root`.
     pub fn of(hub: &Hub, commit: &Oid, root: &Path) -> Result<TreeMarks, WarmError> {
-        let listing = hub
-            .git(format!("list the files of {commit}"))
-            .args(["ls-tree", "-r", "-z", "--full-tree", commit.as_str()])
-            .ok()
-            .map_err(GitError::from)?;
         let mut marks = TreeMarks::default();
-        for line in listing.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-            let (mode, path) = parse_listed(line)?;
+        for TreeFile { path, mode, .. } in hub.files_of(commit)? {
             if mode != SUBMODULE {
+                let path = path_of(&path);
                 let mark = marks.read_written(root, &path, mode)?;
                 marks.insert(path, mark);
             }
@@ -131,22 +127,6 @@ impl TreeMarks {
         let from = self.files.range(path.to_path_buf()..);
         from.map(|(file, _)| file).take_while(move |file| file.starts_with(path))
     }
-}
-
-/// Reads `<mode> <kind> <object>\t<path>` of `ls-tree`.
-fn parse_listed(line: &[u8]) -> Result<(u32, PathBuf), WarmError> {
-    let parsed = || {
-        let tab = line.iter().position(|byte| *byte == b'\t')?;
-        let (head, path) = (line.get(..tab)?, line.get(tab + 1..)?);
-        let mode = std::str::from_utf8(head).ok()?.split(' ').next()?;
-        Some((u32::from_str_radix(mode, 8).ok()?, path_of(path)))
-    };
-    parsed().ok_or_else(|| unreadable(line))
-}
-
-pub(super) fn unreadable(line: &[u8]) -> WarmError {
-    let text = String::from_utf8_lossy(line).into_owned();
-    WarmError::Git(GitError::Unreadable { what: "listing".into(), text })
 }
 
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {

@@ -4,7 +4,7 @@ use std::fs;
 
 use autopilot_host::git::{
     AttemptName, Border, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable,
-    publish, publish_reachable,
+    publish, publish_all, publish_reachable,
 };
 
 use crate::world::{Open, World, git, in_hub, oid, put, user_digest};
@@ -257,6 +257,56 @@ fn g04_g07_work_that_can_not_have_its_branch_is_reachable_under_the_next_free_na
     git(&world.user, &["checkout", "-q", "main"]);
     let own = Reachable { branch: "autopilot/run-r1".into(), instead: None };
     assert_eq!(reach(), own);
+}
+
+const BOTH: [&str; 2] = ["autopilot/t2", "autopilot/run-r1"];
+
+fn packs(world: &World) -> usize {
+    let entries = fs::read_dir(world.user.join(".git/objects/pack")).unwrap().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "pack")).count()
+}
+
+#[test]
+fn branches_that_nothing_is_in_the_way_of_are_published_with_one_pack() {
+    let world = World::new();
+    let (open, _) = with_published_run(&world);
+    let before = packs(&world);
+    let both = || publish_all(&open.hub, &open.repo, &BOTH, &Border::open()).unwrap();
+    let own = BOTH.map(|branch| Reachable { branch: branch.into(), instead: None });
+    assert_eq!(both(), own);
+    assert_eq!(packs(&world), before + 1);
+    for (branch, file) in BOTH.iter().zip(["g", "f"]) {
+        let ours = open.hub.resolve(&format!("refs/heads/{branch}")).unwrap();
+        assert_eq!(Some(oid(&git(&world.user, &["rev-parse", branch]))), ours);
+        assert_eq!(git(&world.user, &["show", &format!("{branch}:{file}")]), "1");
+        // It is remembered that it was we who put them there.
+        let outcome = publish(&open.hub, &open.repo, branch, &Border::open()).unwrap();
+        assert!(matches!(outcome, PublishOutcome::Already { .. }), "{outcome:?}");
+    }
+    assert_eq!(both(), own, "again");
+    assert_eq!(packs(&world), before + 1);
+    git(&world.user, &["fsck", "--strict"]);
+}
+
+#[test]
+fn one_branch_that_can_not_be_moved_does_not_hold_the_others_back() {
+    let world = World::new();
+    let (open, published) = with_published_run(&world);
+    git(&world.user, &["checkout", "-q", "autopilot/run-r1"]);
+    let reached = publish_all(&open.hub, &open.repo, &BOTH, &Border::open()).unwrap();
+    assert_eq!(reached[0], Reachable { branch: "autopilot/t2".into(), instead: None });
+    assert_eq!(reached[1].branch, "autopilot/run-r1-2");
+    let instead = reached[1].instead.as_ref().unwrap();
+    assert!(matches!(instead, PublishRefusal::CheckedOut { .. }), "{instead}");
+    assert_eq!(oid(&git(&world.user, &["rev-parse", "HEAD"])), published, "it was not touched");
+    // A commit of the user's on top of ours.
+    world.write("mine", "x\n");
+    let mine = world.commit("the user's own");
+    git(&world.user, &["checkout", "-q", "main"]);
+    let reached = publish_all(&open.hub, &open.repo, &BOTH, &Border::open()).unwrap();
+    let instead = reached[1].instead.as_ref().unwrap();
+    assert!(matches!(instead, PublishRefusal::ForeignCommits { .. }), "{instead}");
+    assert_eq!(oid(&git(&world.user, &["rev-parse", "autopilot/run-r1"])), mine);
 }
 
 #[test]

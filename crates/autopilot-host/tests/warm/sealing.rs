@@ -24,7 +24,10 @@ pub fn refused() {
         assert_eq!((world.layers(), world.seeds()), (vec![], vec![]), "{script}");
         match refused.unwrap_err() {
             WarmError::NotSealed(refusal) => refusal,
-            error @ (WarmError::Git(_) | WarmError::File { .. } | WarmError::GoCold(_)) => {
+            error @ (WarmError::Git(_)
+            | WarmError::File { .. }
+            | WarmError::NotRestored { .. }
+            | WarmError::GoCold(_)) => {
                 panic!("{script}: {error}")
             }
         }

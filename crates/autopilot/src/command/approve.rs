@@ -105,7 +105,7 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
         serde_json::from_str(&read(&root.spec.body)?).or_failed("the plan can't be read")?;
     let (config, _) = autopilot_engine::run_process::pinned_config(place, false)?;
     let rules = PlanRules::of(&config, &whole, BTreeMap::new());
-    let (before, _) = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
+    let before = parse_plan(&text, &rules).map_err(|_| gone("plan"))?;
     let mark: String = made.chars().take(8).collect();
     let file = place.state.join("edit").join(format!("{}-{mark}-plan.json", state.run.id));
     // A faulty plan from an earlier edit is opened again, so that the person can correct it.
@@ -116,11 +116,11 @@ fn edit(place: &StatePaths, state: &State) -> Result<Option<String>, CommandFail
         open(&file)?;
         let edited = std::fs::read_to_string(&file).or_failed(format!("cannot read `{file}`"))?;
         let faults = match parse_plan(&edited, &rules) {
-            Ok((after, _)) => {
-                for line in plan::difference(&before, &after) {
+            Ok(after) => {
+                for line in plan::difference(&before.0, &after.0) {
                     terminal::note(&line);
                 }
-                return Ok((after != before).then_some(edited));
+                return Ok((after.0 != before.0).then_some(edited));
             }
             Err(faults) => faults,
         };

@@ -91,6 +91,7 @@ pub(super) struct Survey {
     count: u64,
     bytes: u64,
     per_directory: BTreeMap<Vec<u8>, u64>,
+    is_empty: bool,
 }
 
 impl Survey {
@@ -102,7 +103,13 @@ impl Survey {
             count: 0,
             bytes: 0,
             per_directory: BTreeMap::new(),
+            is_empty: true,
         }
+    }
+
+    /// Returns whether git has listed nothing at all, not even a file that is gone.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_empty
     }
 
     fn add(&mut self, path: &[u8], bytes: u64, is_tracked: bool) {
@@ -158,17 +165,22 @@ impl Slot {
     fn survey_once(&self, index: &Path, measured: MeasuredFiles) -> Result<Survey, GitError> {
         let mut survey = Survey::new(self.pools.caps.files_max);
         let mut nested: Vec<Vec<u8>> = Vec::new();
-        self.each_listed(index, &["--others", "--exclude-standard"], |path| {
-            // Git lists an untracked directory that is a repository as one entry with a slash at
-            // its end.
-            match path.strip_suffix(b"/") {
-                Some(repository) => nested.push(repository.to_vec()),
-                None => self.measure(&mut survey, path, false),
+        let which: &[&str] = match measured {
+            MeasuredFiles::NewAndChanged => &["--others", "--exclude-standard", "--modified"],
+            MeasuredFiles::New => &["--others", "--exclude-standard"],
+        };
+        // Each path comes behind a letter for what it is, and a space.
+        self.each_listed(index, which, |line| {
+            survey.is_empty = false;
+            let path = line.get(2..).unwrap_or_default();
+            match (line.first(), path.strip_suffix(b"/")) {
+                // Git lists an untracked directory that is a repository as one entry with a slash
+                // at its end.
+                (Some(b'?'), Some(repository)) => nested.push(repository.to_vec()),
+                (Some(b'?'), None) => self.measure(&mut survey, path, false),
+                (_, _) => self.measure(&mut survey, path, true),
             }
         })?;
-        if measured == MeasuredFiles::NewAndChanged {
-            self.each_listed(index, &["--modified"], |path| self.measure(&mut survey, path, true))?;
-        }
         for path in nested {
             let files = self.without_ignored(index, self.files_in(&path, &survey)?)?;
             for file in files.split(|b| *b == 0).filter(|file| !file.is_empty()) {
@@ -196,7 +208,7 @@ impl Slot {
         let mut pending: Vec<u8> = Vec::new();
         self.hub()
             .git_in("list the files of the slot", &self.dir, index)
-            .args(["ls-files", "-z"])
+            .args(["ls-files", "-z", "-t"])
             .args(which)
             .timeout(TRANSFER_TIMEOUT)
             .stream(&mut |bytes| {
