@@ -1,8 +1,9 @@
 //! The results of a gate, kept as one text for later prompts and for people, and which of its
 //! failures count against the change.
 
+use crate::doubt::{Doubt, DoubtKind};
 use crate::flaky::FirstTry;
-use crate::guard::Finding;
+use crate::guard::{Finding, FindingSource, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -98,6 +99,25 @@ impl NewFailures {
     }
 }
 
+/// The doubt about something that wrote tracked files anew while it proved them.
+pub fn rewriting(what: &str, files: &[&str]) -> Option<Doubt> {
+    let text = format!(
+        "{what} wrote tracked files anew while it ran, so they are not proven as they are committed: {}",
+        listed(files)
+    );
+    let doubt = Doubt::new(DoubtKind::WeakProof, text);
+    files.first().map(|file| doubt.about_file(file))
+}
+
+/// The first names, and how many more there are.
+fn listed(files: &[&str]) -> String {
+    let named = files.iter().take(FILES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(FILES_NAMED_MAX) {
+        0 => named,
+        count => format!("{named} and {count} more"),
+    }
+}
+
 /// The way in which a shell says that it did not run a command, or a program inside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandNotRun {
@@ -153,16 +173,30 @@ impl SeenCommand {
     /// files other than they are, and does not do so on the base.
     pub fn tampering(&self, base: &RoundEvidence) -> Option<String> {
         let same = |known: &&SeenCommand| known.name == self.name;
-        let usual: BTreeSet<&String> =
-            base.checks.iter().filter(same).flat_map(|known| &known.rewrote).collect();
+        let mut known = base.checks.iter().filter(same).peekable();
+        // Where the base did not run it, nobody knows whether it always does that.
+        known.peek()?;
+        let usual: BTreeSet<&String> = known.flat_map(|known| &known.rewrote).collect();
         let files: Vec<&str> =
             self.rewrote.iter().filter(|file| !usual.contains(file)).map(String::as_str).collect();
-        let named = files.iter().take(FILES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
-        let more = match files.len().saturating_sub(FILES_NAMED_MAX) {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        (!files.is_empty()).then(|| format!("{} changed what it proves: {named}{more}", self.name))
+        let named = listed(&files);
+        (!files.is_empty()).then(|| format!("{} changed what it proves: {named}", self.name))
+    }
+
+    /// The doubt about a command that changed what it proves and is not refused for it: nobody knows
+    /// whether it does so on the base, or it writes a file anew that the change has as well.
+    pub fn rewriting(&self, base: &RoundEvidence, changed: &BTreeSet<String>) -> Option<Doubt> {
+        let is_known = base.checks.iter().any(|known| known.name == self.name);
+        let counts = |file: &&String| !is_known || changed.contains(*file);
+        let files: Vec<&str> = self.rewrote.iter().filter(counts).map(String::as_str).collect();
+        rewriting(&self.name, &files)
+    }
+
+    /// The same as something to repair.
+    pub fn tampering_finding(&self, base: &RoundEvidence) -> Option<Finding> {
+        let text = self.tampering(base)?;
+        let fix = "leave tracked files as they are, or commit what the command makes of them";
+        Some(Finding::new(FindingSource::Validation, Severity::Blocker, text, fix))
     }
 
     /// Says whether the shell could not run the command.
@@ -295,6 +329,14 @@ mod tests {
         assert_eq!(told.as_deref(), Some("tests changed what it proves: src/a.rs, tests/t.rs"));
         let other = SeenCommand { name: "lint".to_owned(), ..rewriting(&["Cargo.lock"]) };
         assert!(other.tampering(&base).is_some(), "another command of the base did that");
+        let changed = |file: &str| BTreeSet::from([file.to_owned()]);
+        let lock = rewriting(&["Cargo.lock"]);
+        assert_eq!(lock.rewriting(&base, &changed("src/a.rs")), None, "an ordinary change");
+        let told = lock.rewriting(&base, &changed("Cargo.lock")).unwrap();
+        assert_eq!(told.file.as_deref(), Some("Cargo.lock"), "the change has it too");
+        let unknown = RoundEvidence::default();
+        assert_eq!(lock.tampering(&unknown), None, "the base did not run it");
+        assert!(lock.rewriting(&unknown, &changed("src/a.rs")).is_some());
         let many: Vec<String> = (0..9).map(|n| format!("{n}.rs")).collect();
         let many = rewriting(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(many.tampering(&base).unwrap().ends_with("4.rs and 4 more"), "{many:?}");

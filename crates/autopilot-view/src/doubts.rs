@@ -46,7 +46,10 @@ pub fn doubts(state: &State) -> Vec<StandingDoubt> {
     for doubt in about_the_whole(state) {
         by_text.entry(doubt).or_default();
     }
-    let is_out = |task: &&Task| super::failure(task).is_some() || is_left_out(task);
+    // What the run as a whole shows is told also where it failed.
+    let is_out = |task: &&Task| {
+        task.parent.is_some() && (super::failure(task).is_some() || is_left_out(task))
+    };
     for task in state.tasks.iter().filter(|task| !is_out(task)) {
         let waived = waived(task).filter(|_| waivers(state).is_empty());
         for doubt in results(task).chain(waived) {
@@ -91,7 +94,8 @@ fn is_left_out(task: &Task) -> bool {
 /// What the results of the current round tell; those of earlier rounds were repaired since.
 fn results(task: &Task) -> impl Iterator<Item = Doubt> {
     let is_earlier = keeps_earlier_result(task);
-    let counts = move |step: Step| match is_earlier {
+    // The base is looked at once, whatever rounds follow.
+    let counts = move |step: Step| match is_earlier || step == Step::Preflight {
         true => task.last(step),
         false => task.shown(step),
     };

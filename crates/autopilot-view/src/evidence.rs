@@ -8,7 +8,7 @@ mod check;
 mod fold;
 mod whole;
 
-pub use check::{CommitFacts, EvidenceFault, differences, faults};
+pub use check::{CommitFacts, EvidenceFault, differences, faults, lack_of_proof};
 pub use fold::{EvidenceSource, MergedCommit, statement_of_merge};
 pub use whole::{statement_of_tip, with_whole};
 

@@ -213,6 +213,8 @@ impl Job {
             .map(|why| FailedChecks { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
+        let base = self.known_failures()?;
+        findings.extend(validation.checks.iter().filter_map(|seen| seen.tampering_finding(&base)));
         let fix = Fix {
             build,
             findings: &findings,

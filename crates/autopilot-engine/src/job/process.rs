@@ -183,10 +183,12 @@ impl Job {
             for (name, cache) in caches {
                 let cache = program.dir.cache_seen(cache);
                 env.insert(name.to_owned(), cache.to_string());
-                if program.room.is_none() {
+                if program.room.is_none() && program.dir.caches.is_none() {
                     write.push(cache);
                 }
             }
+            // Outside of the jail nothing is below the path at which they are seen.
+            write.extend(program.dir.caches.iter().map(|caches| caches.seen.clone()));
             for (name, value) in jail::variables() {
                 env.entry((*name).to_owned()).or_insert((*value).to_owned());
             }

@@ -41,7 +41,7 @@ impl Job {
         }
         facts.fingerprint = Some(super::validate::fingerprint(&gate.checks, &[]));
         let failed: Vec<&CommandCheck> =
-            gate.checks.iter().filter(|check| !check.passed()).collect();
+            gate.checks.iter().filter(|check| !check.is_clean()).collect();
         // What can't be sought is told as unknown; the no stands.
         let culprit = self.first_to_fail(&merged, &failed).await.unwrap_or_default();
         let since =

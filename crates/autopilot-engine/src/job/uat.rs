@@ -4,11 +4,13 @@
 use super::asking::Question;
 use super::evidence::evidence_of;
 use super::mend::Mending;
+use super::own_work::blocking;
 use super::user_command;
 use super::{Done, Job, JobError};
 use autopilot_agents::AgentOutcome;
 use autopilot_agents::answer::markdown;
 use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::evidence::rewriting;
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::prompt::{self, UatGenerate};
 use autopilot_core::step::Step;
@@ -58,6 +60,11 @@ impl Job {
         let check = self.command("uat", &line, &bench.site(), self.timeout()).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
+        // The base is not accepted, so nobody knows whether it always does that.
+        let changed = blocking(|| bench.slot.changed_files(&bench.commit))?;
+        let changed: Vec<String> = changed.iter().map(|path| path.display().to_string()).collect();
+        let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+        facts.doubts.extend(rewriting("the acceptance", &changed));
         let name = format!("uat/{}_{}_result.log", self.file_word(), self.want.id);
         facts.artifact = Some(self.write_view(&name, &check.ran.tail)?);
         if check.passed() {

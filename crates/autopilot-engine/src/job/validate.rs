@@ -37,6 +37,10 @@ impl Job {
         let claims = evidence.differs.iter().map(|text| Doubt::new(DoubtKind::Claim, text));
         facts.doubts.extend(doubts(&evidence.findings).into_iter().chain(claims));
         facts.notes.extend(noted(&evidence.findings));
+        let base = self.known_failures()?;
+        let files = in_guard_words(&change).files.into_iter().map(|file| file.path).collect();
+        let rewriting = evidence.checks.iter().filter_map(|seen| seen.rewriting(&base, &files));
+        facts.doubts.extend(rewriting);
         let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
@@ -50,7 +54,7 @@ impl Job {
         let is_mended = self.task.stage().is_some_and(|stage| stage.brings(false).is_some());
         if is_whole && is_mended {
             let failed: Vec<&CommandCheck> =
-                checks.iter().filter(|check| !check.passed()).collect();
+                checks.iter().filter(|check| !check.is_clean()).collect();
             facts.tasks.push(self.mending_task(&spec, &failed, Mending::Together)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))

@@ -9,7 +9,7 @@ use super::{QueryError, RunArchive};
 use crate::cause::chain;
 use autopilot_core::state::State;
 use autopilot_host::git::{GitCommand, GitError, Oid, RepoRefusal};
-use autopilot_view::evidence::{EvidenceFault, EvidenceStatement, faults};
+use autopilot_view::evidence::{EvidenceFault, EvidenceStatement, faults, lack_of_proof};
 use journal::KnownEvidence;
 use objects::{ChainCommit, EvidenceStore};
 use rerun::{RerunCommand, RerunError};
@@ -219,6 +219,7 @@ fn one(
     let found = match (&statement, &note) {
         (Some(statement), _) => {
             let mut found = faults(statement, &at.facts);
+            found.extend(lack_of_proof(statement).filter(|_| at.oid == *target));
             found.extend(known.and_then(|known| known.compare(&at.oid, statement)));
             found
         }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing that an agent wrote is deleted before a salvage ref holds it.
 
+mod changed;
 mod known;
 mod note;
 
@@ -231,27 +232,6 @@ impl Slot {
         } else {
             Err(GitError::ProofDiffers { path: self.dir.clone(), expected, found: found.tree })
         }
-    }
-
-    /// Returns the tracked files that differ from the commit or are gone, by content. Files that the
-    /// commit does not have are not looked at.
-    pub fn changed_files(&self, commit: &Oid) -> Result<Vec<PathBuf>, GitError> {
-        let index = self.own.join("changed.index");
-        remove_tree(&index)?;
-        remove_tree(&self.own.join("changed.index.lock"))?;
-        let git = |operation: String| self.hub().git_in(operation, &self.dir, &index);
-        git(format!("read {commit}")).args(["read-tree", commit.as_str()]).ok()?;
-        // It ends with 1 where a file has changed, which the listing tells.
-        git("compare the files of the slot".to_owned())
-            .args(["update-index", "-q", "--really-refresh"])
-            .run()?
-            .expect_code(&[0, 1])?;
-        let listing = git("list changed files of the slot".to_owned())
-            .args(["diff-files", "--name-only", "-z"])
-            .ok()?;
-        remove_tree(&index)?;
-        let paths = listing.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
     }
 
     /// Returns the tree of the slot's files, starting from an index that knows nothing about them.

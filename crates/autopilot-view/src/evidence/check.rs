@@ -92,6 +92,14 @@ pub fn faults(told: &EvidenceStatement, is: &CommitFacts) -> Vec<EvidenceFault> 
     faults
 }
 
+/// The fault of a note by which nothing was proven. It is one of the commit that is asked about: a part of a
+/// whole may be proven with the whole alone.
+pub fn lack_of_proof(told: &EvidenceStatement) -> Option<EvidenceFault> {
+    let is_proof = |gate: &EvidenceGate| gate.outcome == "passed" && !gate.commands.is_empty();
+    let text = "nothing in the note proves the commit: no command of a gate ran";
+    (!told.gates().any(is_proof)).then(|| EvidenceFault::Unknown(text.to_owned()))
+}
+
 /// Whether every command of a gate that is called passed did pass, or has an excuse.
 fn is_earned(gate: &EvidenceGate) -> bool {
     let failed =

@@ -11,7 +11,7 @@ use autopilot_host::exec::{self, ChildWord, Launch, SpawnError, Supervisor};
 use autopilot_host::git::{GitError, Oid, fresh_checkout};
 use autopilot_host::jail::{self, JailPlan};
 use autopilot_host::redact::is_secret_name;
-use autopilot_host::sandbox::{self, SandboxError};
+use autopilot_host::sandbox::{self, HostSandboxMode, SandboxError, SandboxPlan};
 use autopilot_view::evidence::EvidenceStatement;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
@@ -28,6 +28,11 @@ const TAIL_LINES_MAX: usize = 20;
 pub enum RerunError {
     #[error("no gate in the note ran on exactly this commit's tree")]
     NoCommands,
+    #[error(
+        "the commands of a note are run in a sandbox alone, and this machine offers none; \
+         `sandbox: {{ mode: off }}` runs them without one"
+    )]
+    NoSandbox,
     #[error("cannot create `{path}`")]
     Directory { path: Utf8PathBuf, source: std::io::Error },
     #[error(transparent)]
@@ -158,6 +163,10 @@ async fn run(
     let path = env.get("PATH").map(String::as_str).unwrap_or_default();
     let mode = sandbox_mode(settings.map_or(SandboxMode::Auto, |settings| settings.mode));
     let choice = sandbox::probe(path.as_ref(), &supervisor).choose(mode, jail)?;
+    // Whoever may write notes would run commands as this user.
+    if choice.plan == SandboxPlan::Off && mode != HostSandboxMode::Off {
+        return Err(RerunError::NoSandbox);
+    }
     let launch = Launch {
         args: vec!["-c".into(), command.into()],
         env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
