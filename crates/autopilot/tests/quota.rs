@@ -53,7 +53,8 @@ fn unspent(task: &Value, attempts: u64) {
 #[test]
 fn a_usage_limit_is_waited_out_and_spends_neither_rounds_nor_retries() {
     let stage = Stage::new(BINARY);
-    let until = in_seconds(3);
+    // Later than the first attempt on any machine, so that there is something to wait for.
+    let until = in_seconds(8);
     stage.agents(&[&gives_up("attempt: 1", "quota", Some(until)), BUILDS, APPROVES]);
     stage.config(
         "commands: { tests: sh test.sh }\nbudget: { retries: 0 }\nloop: { max_iterations: 1 }\n",
