@@ -3,6 +3,7 @@
 
 use crate::evidence::SeenCommand;
 use crate::guard::ChangedFile;
+use crate::guard::path::is_fixture;
 
 /// The number of files that a doubt names; the rest is counted.
 const NAMED_MAX: usize = 3;
@@ -67,8 +68,7 @@ fn is_command(claimed: &str, command: &str) -> bool {
 }
 
 fn file_differences(claim: &BuilderClaim<'_>, files: &[ChangedFile]) -> Vec<String> {
-    let said: Vec<ClaimedFile<'_>> =
-        claim.changed_files.iter().map(|text| ClaimedFile(text.trim())).collect();
+    let said: Vec<ClaimedFile> = claimed(claim.changed_files).collect();
     if said.is_empty() {
         return Vec::new();
     }
@@ -80,7 +80,7 @@ fn file_differences(claim: &BuilderClaim<'_>, files: &[ChangedFile]) -> Vec<Stri
             let absent = said
                 .iter()
                 .filter(|said| said.names_file() && !files.iter().any(|file| said.covers(file)));
-            let absent: Vec<&str> = absent.map(|said| said.0).collect();
+            let absent: Vec<&str> = absent.map(|said| said.0.as_str()).collect();
             if !absent.is_empty() {
                 let names = named(&absent);
                 differs.push(format!(
@@ -93,11 +93,11 @@ fn file_differences(claim: &BuilderClaim<'_>, files: &[ChangedFile]) -> Vec<Stri
     if matches!(claim.scope, ClaimScope::Repair(before) if before.is_empty()) {
         return differs;
     }
-    let before = before.iter().map(|text| ClaimedFile(text.trim()));
-    let all: Vec<ClaimedFile<'_>> = said.into_iter().chain(before).collect();
+    let all: Vec<ClaimedFile> = said.into_iter().chain(claimed(before)).collect();
+    let is_said = |file: &ChangedFile| all.iter().any(|said| said.covers(file));
     let silent = files
         .iter()
-        .filter(|file| !is_lock_file(&file.path) && !all.iter().any(|said| said.covers(file)));
+        .filter(|file| !is_lock_file(&file.path) && !is_snapshot(&file.path) && !is_said(file));
     let silent: Vec<&str> = silent.map(|file| file.path.as_str()).collect();
     if !silent.is_empty() {
         differs.push(format!("the builder does not say that it changed {}", named(&silent)));
@@ -114,22 +114,60 @@ fn named(files: &[&str]) -> String {
     }
 }
 
+/// The files of a list, without the words that stand for none.
+fn claimed(texts: &[String]) -> impl Iterator<Item = ClaimedFile> {
+    let is_none = |text: &str| {
+        ["-", "n/a", "none"].iter().any(|none| text.eq_ignore_ascii_case(none)) || text.is_empty()
+    };
+    let texts = texts.iter().map(|text| text.trim()).filter(move |text| !is_none(text));
+    texts.flat_map(unfolded).map(ClaimedFile)
+}
+
+/// The paths that one with alternatives such as `src/{a,b}.rs` stands for; the braces of a template
+/// have no comma.
+fn unfolded(text: &str) -> Vec<String> {
+    let parts = text.split_once('{').and_then(|(start, rest)| {
+        let (parts, end) = rest.split_once('}')?;
+        (parts.contains(',') && !parts.contains('{')).then_some((start, parts, end))
+    });
+    match parts {
+        Some((start, parts, end)) => {
+            parts.split(',').map(|part| format!("{start}{}{end}", part.trim())).collect()
+        }
+        None => vec![text.to_owned()],
+    }
+}
+
+/// A path without the line, column or range behind it, as in `src/a.rs:12:3` and `src/a.rs:12-20`.
+fn without_line(word: &str) -> &str {
+    let is_place = |rest: &str| {
+        rest.starts_with(|c: char| c.is_ascii_digit())
+            && rest.chars().all(|c| c.is_ascii_digit() || matches!(c, ':' | '-'))
+    };
+    match word.split_once(':') {
+        Some((path, rest)) if is_place(rest) => path,
+        Some(_) | None => word,
+    }
+}
+
 /// A file as a builder names it: a path, a directory, a pattern, an absolute path, or a path with a
 /// word about it.
-struct ClaimedFile<'a>(&'a str);
+struct ClaimedFile(String);
 
-impl ClaimedFile<'_> {
+impl ClaimedFile {
     fn covers(&self, file: &ChangedFile) -> bool {
         let paths = [Some(file.path.as_str()), file.old_path.as_deref()];
         paths.into_iter().flatten().any(|path| {
             self.0 == path
-                || std::iter::once(self.0).chain(self.words()).any(|said| means(said, path))
+                || std::iter::once(self.0.as_str())
+                    .chain(self.words())
+                    .any(|said| means(said, path))
         })
     }
 
     fn words(&self) -> impl Iterator<Item = &str> {
         let around = |c: char| "`'\"(),;:[]<>".contains(c);
-        self.0.split_whitespace().map(move |word| word.trim_matches(around))
+        self.0.split_whitespace().map(move |word| without_line(word.trim_matches(around)))
     }
 
     /// Whether the text is meant as the path of a file of the repository.
@@ -156,6 +194,11 @@ fn is_lock_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let known = ["go.sum", "npm-shrinkwrap.json", "package-lock.json", "pnpm-lock.yaml"];
     name.ends_with(".lock") || name.ends_with(".lockb") || known.contains(&name)
+}
+
+/// Whether a test writes the file when it runs, or it is the data of one.
+fn is_snapshot(path: &str) -> bool {
+    path.ends_with(".snap") || is_fixture(path)
 }
 
 #[cfg(test)]
@@ -213,6 +256,14 @@ mod tests {
             whole("a.rs", "a.rs|1.rs|2.rs|3.rs|4.rs"),
             "the builder does not say that it changed `1.rs`, `2.rs`, `3.rs` and 1 more"
         );
+        assert_eq!(
+            whole("src/{a,c}.rs|b.rs:7", "src/a.rs"),
+            "the builder says it changed `src/c.rs`, `b.rs:7`, which the change does not hold"
+        );
+        assert_eq!(
+            whole("a.rs|N/A", "a.rs|snap.rs"),
+            "the builder does not say that it changed `snap.rs`"
+        );
         let before = list("a.rs");
         assert_eq!(
             of_files("b.rs", "a.rs|b.rs|c.rs", ClaimScope::Repair(&before)),
@@ -238,6 +289,14 @@ mod tests {
             ("Cargo.toml", "Cargo.toml|Cargo.lock"),
             ("a.rs|none", "a.rs"),
             ("a.rs|/tmp/notes.txt", "a.rs"),
+            ("src/a.rs:12|src/b.rs:12:3|src/c.rs:3-9", "src/a.rs|src/b.rs|src/c.rs"),
+            ("`src/a.rs:12`", "src/a.rs"),
+            ("src/{a,b}.rs", "src/a.rs|src/b.rs"),
+            ("src/{a, b}.rs", "src/a.rs|src/b.rs"),
+            ("{{cookiecutter.name}}/a.py", "{{cookiecutter.name}}/a.py"),
+            ("a.rs|N/A", "a.rs"),
+            ("none", "a.rs"),
+            ("a.rs", "a.rs|src/snapshots/a.snap|b.snap|tests/fixtures/c.json"),
             ("with space.txt", "with space.txt"),
             (".", "a.rs|b.rs"),
         ] {

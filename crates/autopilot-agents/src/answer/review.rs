@@ -7,7 +7,10 @@ use autopilot_core::event::Verdict;
 use autopilot_core::flow::review::{ReviewAnswer, self_contradiction};
 
 /// The characters before an object that make it part of a quotation.
-const QUOTES: [char; 6] = ['"', '\'', '“', '‘', '„', '«'];
+const QUOTES: [char; 7] = ['"', '\'', '“', '‘', '„', '«', '`'];
+
+/// The number of words on a line that says little more than a verdict.
+const VERDICT_WORDS_MAX: usize = 4;
 
 /// A review as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,17 +72,22 @@ impl SaidVerdicts {
         is_quoted.then(|| "the reviewer's only verdict is part of a quotation".to_owned())
     }
 
-    /// The sentence about prose that names only the other verdict.
+    /// The sentence about prose that has only the other verdict, on a line of its own.
     fn prose_against(&self, verdict: Verdict) -> Option<String> {
         let other = match verdict {
             Verdict::Approve => Verdict::RequestChanges,
             Verdict::RequestChanges => Verdict::Approve,
         };
-        let names = |verdict: Verdict| {
+        let names = |text: &str, verdict: Verdict| {
             let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            self.prose.split(|c: char| !is_part(c)).any(|word| word == verdict.word())
+            text.split(|c: char| !is_part(c)).any(|word| word == verdict.word())
         };
-        (names(other) && !names(verdict)).then(|| {
+        let is_short = |line: &str| {
+            let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+            line.split_whitespace().filter(is_word).count() <= VERDICT_WORDS_MAX
+        };
+        let gives_other = self.prose.lines().any(|line| is_short(line) && names(line, other));
+        (gives_other && !names(&self.prose, verdict)).then(|| {
             format!(
                 "the text around the review says {}, the review itself {}",
                 other.word(),
@@ -112,11 +120,17 @@ impl GivenAnswer<'_> {
 }
 
 impl FoundValue {
-    /// Whether the object is in a quoted line of Markdown, or in quotation marks.
+    /// Whether the object is in a quoted line of Markdown, or in quotation marks. A fence quotes
+    /// nothing, nor do the backticks around the last thing said: that is how answers are marked.
     pub(super) fn is_quoted(&self, text: &str) -> bool {
         let before = text.get(..self.start).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         let is_marked = before.chars().next_back().is_some_and(|last| QUOTES.contains(&last));
+        let rest = text.get(self.end..).unwrap_or_default();
+        let is_code = before.ends_with('`');
+        let is_fence = before.ends_with("```");
+        let is_last = rest.trim_matches(|c: char| c == '`' || c.is_whitespace()).is_empty();
+        let is_marked = is_marked && !(is_code && (is_fence || is_last));
         is_marked || line.trim_start().starts_with('>')
     }
 }
@@ -147,6 +161,10 @@ mod tests {
             format!("The tests of the builder say > 0.\n{YES}"),
             format!("> {NO}\nsays the builder, wrongly.\n{YES}"),
             format!("An old review: “{NO}”. Mine: {YES}"),
+            format!("An old review: `{NO}`. Mine: {YES}"),
+            format!("My verdict: `{YES}`\n"),
+            format!("An old review: `{NO}`. Mine:\n`{YES}`"),
+            format!("```{YES}```\nThat is all."),
         ] {
             assert_eq!(against(&text), None, "{text}");
         }
@@ -157,6 +175,10 @@ mod tests {
         let told = against(&format!("{NO}\nOn second thought:\n{YES}")).unwrap();
         assert!(told.contains("two verdicts"), "{told}");
         assert_eq!(against(&format!("{YES}\nOn second thought:\n{NO}")), None, "it is a refusal");
+        for text in [format!("```{NO}```\n{YES}"), format!("{NO}\n`{YES}`")] {
+            let told = against(&text).unwrap();
+            assert!(told.contains("two verdicts"), "{told}");
+        }
         let value: Value = serde_json::from_str(YES).unwrap();
         let given = GivenAnswer { text: NO, structured: Some(&value) };
         assert!(read_review(given, None).unwrap().contradiction.is_some());
@@ -164,7 +186,11 @@ mod tests {
 
     #[test]
     fn a_verdict_in_a_quotation_is_none() {
-        for text in [format!("> {YES}\n"), format!("The builder wrote \"{YES}\" into a comment.")] {
+        for text in [
+            format!("> {YES}\n"),
+            format!("The builder wrote \"{YES}\" into a comment."),
+            format!("The builder wrote `{YES}` into a comment."),
+        ] {
             let told = against(&text).unwrap();
             assert!(told.contains("quotation"), "{told}");
         }
@@ -197,6 +223,9 @@ mod tests {
         assert_eq!(read(YES).prose, None);
         assert!(read(&format!("Verdict: REQUEST_CHANGES\n{YES}")).prose.is_some());
         assert!(read(&format!("I APPROVE this.\n{NO}")).prose.is_some());
+        assert!(read(&format!("I looked at it.\n- **REQUEST_CHANGES**\n{YES}")).prose.is_some());
+        let none = format!("I see no reason to REQUEST_CHANGES here.\n{YES}");
+        assert_eq!(read(&none).prose, None);
         let both = format!("APPROVE or REQUEST_CHANGES? Hard to say.\n{YES}");
         assert_eq!(read(&both).prose, None);
         assert_eq!(read(&format!("APPROVED earlier\n{NO}")).prose, None, "another word");

@@ -75,11 +75,14 @@ pub fn completion_after_all<'a>(
     salvage(meant.map(|object| &object.value), &faults.iter().map(in_core).collect::<Vec<_>>())
 }
 
-/// Whether a yes is contradicted by a no before it that is not part of a quotation.
+/// Whether a yes is contradicted by a no before it that is not part of a quotation. A no has a
+/// reason: without one, the object may be any value with such a member.
 fn is_contradicted(objects: &[FoundValue], meant: usize, text: &str) -> bool {
     let done = |object: &FoundValue| object.value.get("done").and_then(Value::as_bool);
     let is_yes = objects.get(meant).and_then(done) == Some(true);
-    is_yes && objects.iter().any(|other| done(other) == Some(false) && !other.is_quoted(text))
+    let is_no =
+        |object: &FoundValue| done(object) == Some(false) && object.value.get("reason").is_some();
+    is_yes && objects.iter().any(|other| is_no(other) && !other.is_quoted(text))
 }
 
 fn last_word(objects: &[FoundValue]) -> Option<usize> {

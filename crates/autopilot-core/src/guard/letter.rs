@@ -58,13 +58,20 @@ impl Before {
 
     fn expects(&self, c: char) -> bool {
         let Some(last) = self.last else { return false };
-        let is_symbol = !last.is_alphanumeric() && !last.is_ascii();
+        // Some letters in circles and squares are pictures.
+        let is_picture = matches!(last, '\u{2139}' | '\u{24c2}' | '\u{1f170}'..='\u{1f189}');
+        let is_symbol = !last.is_ascii() && (is_picture || !last.is_alphanumeric());
         match c {
             // Joins the pictures of an emoji, and letters of scripts that join them.
             '\u{200c}' | '\u{200d}' => is_symbol || is_joining(last),
             '\u{fe00}'..='\u{fe0f}' => {
                 is_symbol || last.is_ascii_digit() || matches!(last, '#' | '*') || is_joining(last)
             }
+            // Parts words where they are written without spaces.
+            '\u{200b}' => matches!(
+                last.script(),
+                Script::Thai | Script::Khmer | Script::Lao | Script::Myanmar
+            ),
             '\u{e0100}'..='\u{e01ef}' => last.script() == Script::Han,
             '\u{e0020}'..='\u{e007f}' => self.in_flag,
             '\u{180b}'..='\u{180f}' => last.script() == Script::Mongolian,
@@ -105,7 +112,33 @@ pub(super) fn mixed_word(text: &str) -> Option<&str> {
         // A click of some languages reads like an exclamation mark.
         has_latin && word.chars().any(|c| latin_look(c).is_some()) || word.contains('\u{1c3}')
     };
-    text.split(|c: char| !c.is_alphabetic()).find(is_word)
+    words(text).find(is_word)
+}
+
+/// The words of a text as a reader of code sees them: the letter of an escape such as `\n` and a
+/// letter beside one of a script without spaces belong to no word, and the ends of two ranges as in
+/// `[a-zа-я]` are not one.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |c: char| !c.is_alphabetic() || is_unspaced(c);
+    let mut at = 0;
+    text.split_inclusive(is_between).filter_map(move |piece| {
+        let before = &text[..at];
+        at += piece.len();
+        let word = piece.trim_end_matches(is_between);
+        let after = &text[before.len() + word.len()..];
+        let is_class = || before.rfind('[') > before.rfind(']');
+        let is_ends = word.chars().count() == 2 && before.ends_with('-') && after.starts_with('-');
+        let is_escape = before.ends_with('\\') && word.starts_with(|c: char| c.is_ascii());
+        match is_ends && is_class() {
+            true => None,
+            false if is_escape => word.get(1..),
+            false => Some(word),
+        }
+    })
+}
+
+fn is_unspaced(c: char) -> bool {
+    matches!(c.script(), Script::Han | Script::Hiragana | Script::Katakana | Script::Hangul)
 }
 
 /// The Latin letter that a letter of another script looks like.
@@ -181,6 +214,13 @@ mod tests {
             ("let \u{3164} = 1", Some(Oddity::Invisible)),
             ("x\u{fe0f}", Some(Oddity::Invisible)),
             ("x\u{e0041}\u{e0042}", Some(Oddity::Invisible)),
+            ("ab\u{200b}", Some(Oddity::Invisible)),
+            ("日\u{200b}本", Some(Oddity::Invisible)),
+            ("a\u{200b}ไทย", Some(Oddity::Invisible)),
+            ("①\u{fe0f}", Some(Oddity::Invisible)),
+            ("ß\u{fe0f}", Some(Oddity::Invisible)),
+            ("ภาษา\u{200b}ไทย ខ្មែរ\u{200b}។ ລາວ\u{200b}ພາສາ မြန်မာ\u{200b}စာ", None),
+            ("\u{2139}\u{fe0f} \u{24c2}\u{fe0f} \u{1f170}\u{fe0f} \u{1f17f}\u{fe0f}", None),
             ("שלום\u{200f}!", None),
             ("می\u{200c}خواهم", None),
             ("क\u{94d}\u{200d}ष", None),
@@ -200,6 +240,15 @@ mod tests {
             ("\u{39f}K", Some("\u{39f}K")),
             ("if env\u{1c3}= 'x'", Some("env\u{1c3}")),
             ("\u{ff45}val(x)", Some("\u{ff45}val")),
+            ("\\p\u{430}ss", Some("\u{430}ss")),
+            ("[a-z]-z\u{430}-b", Some("z\u{430}")),
+            ("x-z\u{430}-b", Some("z\u{430}")),
+            ("[a-zb\u{430}-x]", Some("zb\u{430}")),
+            ("社p\u{430}ss", Some("p\u{430}ss")),
+            ("\u{ff21}PI", Some("\u{ff21}PI")),
+            ("print(\"\\nРезультат: \\tо\")", None),
+            ("[a-zA-Zа-яА-ЯёЁ]", None),
+            ("\u{ff21}社のAPI, \u{ff22}타입API, \u{ff23}データのCPU", None),
             ("let Δx = μm + λ_max * π2;", None),
             ("αBeta", None),
             ("// Привет, USB-кабель", None),

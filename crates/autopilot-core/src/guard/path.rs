@@ -7,6 +7,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::finding::visible;
+pub(crate) use super::text::is_fixture;
 use super::{ChangedFile, FileMode, FileStatus, Finding, FindingSource, Severity};
 
 /// The controller's own files: a change to them would change the rules that it is judged by.

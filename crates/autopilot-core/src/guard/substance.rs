@@ -1,6 +1,7 @@
 //! Refuses a change that only looks like one: empty files, white space and file modes. Where the
 //! task asks for just that, it is a change.
 
+use super::text::TextKind;
 use super::{
     Change, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, Severity,
 };
@@ -28,11 +29,13 @@ fn is_void(change: &Change, file: &ChangedFile) -> bool {
     };
     let is_file = matches!(file.mode, FileMode::Regular | FileMode::Executable);
     let keep = |lines: &[ChangedLine]| said(lines, file);
-    is_plain && is_file && keep(&change.added) == keep(&change.removed)
+    // White space has a meaning in texts and values.
+    let is_text = TextKind::of(&file.path) != TextKind::Code && !keep(&change.added).is_empty();
+    is_plain && is_file && keep(&change.added) == keep(&change.removed) && !is_text
 }
 
-/// The text of the changed lines of a file without white space, except where the indentation has a
-/// meaning.
+/// The text of the changed lines of a file without white space, except where it parts words and
+/// where the indentation has a meaning.
 fn said(lines: &[ChangedLine], file: &ChangedFile) -> String {
     let mut said = String::new();
     for line in lines.iter().filter(|line| line.path == file.path) {
@@ -41,7 +44,12 @@ fn said(lines: &[ChangedLine], file: &ChangedFile) -> String {
         if is_indented(&file.path) && depth > 0 && depth < line.text.len() {
             said.push_str(&line.text[..depth]);
         }
-        said.extend(words);
+        for word in words {
+            if said.ends_with(char::is_alphanumeric) && word.starts_with(char::is_alphanumeric) {
+                said.push(' ');
+            }
+            said.push_str(word);
+        }
     }
     said
 }
@@ -54,7 +62,8 @@ fn is_indented(path: &str) -> bool {
     EXTENSIONS.contains(&extension) || name == "makefile"
 }
 
-/// Whether the task asks for white space, modes or empty files, or names each file that is empty.
+/// Whether the task asks for white space, modes or empty files, or names each file that comes or
+/// goes.
 fn is_asked(change: &Change, task: &str) -> bool {
     const WORDS: &[&str] = &[
         "blank",
@@ -77,7 +86,7 @@ fn is_asked(change: &Change, task: &str) -> bool {
     let names = |file: &ChangedFile| {
         let path = file.path.to_lowercase();
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-        file.status == FileStatus::Added && task.contains(&name)
+        matches!(file.status, FileStatus::Added | FileStatus::Deleted) && task.contains(&name)
     };
     WORDS.iter().any(|word| task.contains(word)) || change.files.iter().all(names)
 }
@@ -130,6 +139,14 @@ mod tests {
             (Deleted, "a.rs", &[], &[], "Say done", true),
             (Modified, "a.rs", &[], &[], "Say done", true),
             (Modified, "a.rs", &["  f(a, b)"], &["f(a,b)"], "Say done", true),
+            (Modified, "a.rs", &["f(a,", "b c)"], &["f(a, b", "c)"], "Say done", true),
+            (Modified, "a.rs", &["f(\"Login\")"], &["f(\"Log in\")"], "Say done", false),
+            (Modified, "a.html", &["the backend"], &["the back end"], "Say done", false),
+            (Modified, "a.md", &["a", "b"], &["a b"], "Say done", false),
+            (Modified, "a.json", &["{ \"a\": 1 }"], &["{\"a\":1}"], "Say done", false),
+            (Added, "a.md", &["", " "], &[], "Say done", true),
+            (Deleted, "src/.gitkeep", &[], &[], "Remove src/.gitkeep", false),
+            (Deleted, "src/.gitkeep", &[], &[], "Say done", true),
             (Modified, "a.py", &["return 1  "], &["return 1"], "Say done", true),
             (Modified, "a.py", &["    return 1"], &["return 1"], "Say done", false),
             (Modified, "a.yml", &["  a: 1"], &["a: 1"], "Say done", false),

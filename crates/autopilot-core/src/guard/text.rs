@@ -81,9 +81,17 @@ impl TextKind {
 }
 
 /// Whether a file lies in a directory for the data of tests.
-pub(super) fn is_fixture(path: &str) -> bool {
+pub(crate) fn is_fixture(path: &str) -> bool {
     let directories = path.rsplit_once('/').map_or("", |(directories, _)| directories);
     directories.split('/').any(|part| FIXTURE_DIRECTORIES.contains(&part.to_lowercase().as_str()))
+}
+
+/// Whether a tool writes the file, or somebody else does: minified, built and foreign code.
+pub(super) fn is_generated(path: &str) -> bool {
+    let path = path.to_lowercase();
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let is_foreign = |part: &str| matches!(part, "dist" | "vendor");
+    name.contains(".min.") || directories.split('/').any(is_foreign)
 }
 
 /// How a file writes its comments.
@@ -218,6 +226,20 @@ mod tests {
             ("Makefile", "all: # x", Some(" x")),
         ] {
             assert_eq!(comment_of(path, line), comment, "{path}: {line}");
+        }
+    }
+
+    #[test]
+    fn generated_and_foreign_code_is_told_by_its_path() {
+        for (path, is) in [
+            ("web/app.min.js", true),
+            ("Vendor/x/a.js", true),
+            ("web/dist/a.js", true),
+            ("dist.js", false),
+            ("src/vendors.rs", false),
+            ("src/admin.js", false),
+        ] {
+            assert_eq!(is_generated(path), is, "{path}");
         }
     }
 

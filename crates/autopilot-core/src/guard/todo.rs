@@ -1,6 +1,6 @@
 //! Refuses new markers of unfinished work (TODO, FIXME, XXX) on added lines, unless the line was
-//! only moved. In a document, in the data of a test, and outside of comments where the task itself
-//! is about such words, a marker is told.
+//! only moved. In a document, in the data of a test, where the task itself is about such words, and
+//! where it reads like an ordinary word of a comment, a marker is told.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,18 +44,23 @@ struct Marker {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MarkerPlace {
-    /// A comment consists of it, as of `// TODO: later`.
-    Comment,
-    /// It stands inside of a comment, in code or in a string.
+    /// A comment begins with it and what it announces, as `// TODO: later`.
+    Head,
+    /// It stands in a comment, in code or in a string.
     Inside,
+    /// It stands in a comment as an ordinary word may, as in `// the title of each todo: text`.
+    Word,
 }
 
 impl Marker {
     fn severity(&self, kind: TextKind, is_topic: bool) -> Severity {
         match (kind, self.place) {
             (TextKind::Document | TextKind::Data, _) => Severity::Minor,
-            (TextKind::Code, MarkerPlace::Inside) if is_topic => Severity::Minor,
-            (TextKind::Code, MarkerPlace::Comment | MarkerPlace::Inside) => Severity::Blocker,
+            (TextKind::Code, MarkerPlace::Inside | MarkerPlace::Word) if is_topic => {
+                Severity::Minor
+            }
+            (TextKind::Code, MarkerPlace::Word) => Severity::Major,
+            (TextKind::Code, MarkerPlace::Head | MarkerPlace::Inside) => Severity::Blocker,
         }
     }
 }
@@ -65,11 +70,13 @@ struct Patterns {
     shouted: Regex,
     /// In capitals at the beginning of a comment, with any suffix.
     opening: Regex,
-    /// In any case, as a heading: `todo:`, `fixme(x)`, `Todo2 -`, `xxx!`, or all of a comment.
+    /// In any case, as a heading: `todo:`, `fixme(x)`, `Todo2 -`, or all of a comment.
     heading: Regex,
-    /// In any case, as the first word of a comment.
+    /// In any case, as the first word of a comment, and the plural as its heading.
     first: Regex,
-    /// In any case, inside of a comment, with what makes a marker of it.
+    /// In any case, at the beginning of a clause of a comment, with what makes a marker of it.
+    clause: Regex,
+    /// The same anywhere in a comment.
     inside: Regex,
     /// Rust's own macro, which fails when it is reached.
     macro_call: Regex,
@@ -83,10 +90,13 @@ fn patterns() -> Option<&'static Patterns> {
             opening: of(
                 r"^[\W_]*((?:TODO|FIXME|TO-DO|FIX-ME)(?:[0-9_][0-9A-Za-z_]*|[a-z]+)?|XXX[0-9]*\b[^-])",
             )?,
-            heading: of(
-                r"(?i)^[\W_]*((?:to-?do|fix-?me|xxx)s?_?[0-9]*)(?:\s*[:(\[!@=]|\s+-|\W*$)",
+            heading: of(r"(?i)^[\W_]*((?:to-?do|fix-?me|xxx)_?[0-9]*)(?:\s*[:(]|\s+-|\W*$)")?,
+            first: of(
+                r"(?i)^[\W_]*((?:to-?do|fix-?me|xxx)_?[0-9]*)(?:[\s\[!@=]|s_?[0-9]*(?:\s*[:(\[!@=]|\s+-|\W*$))",
             )?,
-            first: of(r"(?i)^[\W_]*((?:todo|fixme|xxx)[0-9]*)\s")?,
+            clause: of(
+                r"(?i)(?:[,;.!?)]\s+|[@(\[<])((?:todo|fixme|xxx)[0-9]*)\s*(?::|\([^()]*\))",
+            )?,
             inside: of(r"(?i)(?:^|[\s@(\[<])((?:todo|fixme|xxx)[0-9]*)\s*(?::|\([^()]*\))")?,
             macro_call: of(r"\b(todo|unimplemented)!\s*[(\[{]")?,
         })
@@ -100,7 +110,17 @@ fn marker(path: &str, line: &str) -> Option<Marker> {
     let line = if line.is_ascii() { Cow::Borrowed(line) } else { line.nfkc().collect() };
     let found = |pattern: &Regex, text: &str, place| {
         let word = pattern.captures(text)?.get(1)?.as_str().trim().to_owned();
+        let is_shouted = !word.contains(char::is_lowercase);
+        let place = match place {
+            MarkerPlace::Word if is_shouted => MarkerPlace::Inside,
+            MarkerPlace::Head | MarkerPlace::Inside | MarkerPlace::Word => place,
+        };
         Some(Marker { word, place })
+    };
+    let opens = |pattern: &Regex, text: &str| {
+        let end = pattern.captures(text)?.get(1)?.end();
+        let is_head = text[end..].trim_start().starts_with([':', '(']);
+        found(pattern, text, if is_head { MarkerPlace::Head } else { MarkerPlace::Inside })
     };
     let comment = match TextKind::of(path) {
         TextKind::Document => Some(line.as_ref()),
@@ -109,18 +129,23 @@ fn marker(path: &str, line: &str) -> Option<Marker> {
     let in_comment = comment.and_then(|text| {
         [&patterns.heading, &patterns.opening]
             .into_iter()
-            .find_map(|pattern| found(pattern, text, MarkerPlace::Comment))
-            .or_else(|| found(&patterns.inside, text, MarkerPlace::Comment))
-            .or_else(|| {
-                // A document may begin a sentence with the word.
-                let first = TextKind::of(path) != TextKind::Document;
-                first.then(|| found(&patterns.first, text, MarkerPlace::Inside)).flatten()
-            })
+            .find_map(|pattern| opens(pattern, text))
+            .or_else(|| found(&patterns.clause, text, MarkerPlace::Inside))
     });
+    let as_word = || {
+        let text = comment?;
+        found(&patterns.inside, text, MarkerPlace::Word).or_else(|| {
+            // A document may begin a sentence with the word.
+            let first = TextKind::of(path) != TextKind::Document;
+            first.then(|| found(&patterns.first, text, MarkerPlace::Word)).flatten()
+        })
+    };
     let is_rust = path.ends_with(".rs");
+    // What blocks comes before what is told.
     in_comment
         .or_else(|| found(&patterns.shouted, &line, MarkerPlace::Inside))
-        .or_else(|| is_rust.then(|| found(&patterns.macro_call, &line, MarkerPlace::Comment))?)
+        .or_else(|| is_rust.then(|| found(&patterns.macro_call, &line, MarkerPlace::Head))?)
+        .or_else(as_word)
 }
 
 /// The added lines, without those for which an equal line was removed.
@@ -171,7 +196,12 @@ mod tests {
         for (path, text) in [
             ("a.rs", "// TODO: later"),
             ("a.rs", "// todo: later"),
-            ("a.rs", "// Todo later"),
+            ("a.rs", "// TODO later"),
+            ("a.rs", "// Todo"),
+            ("a.rs", "// fixme(x)"),
+            ("a.rs", "// see XXX: later"),
+            ("a.rs", "// each todo: TODO add the title"),
+            ("a.rs", "todo!() // todo later"),
             ("a.rs", "//todo"),
             ("a.rs", "// FIXME(x) later"),
             ("a.rs", "// fixme (ada): later"),
@@ -222,6 +252,24 @@ mod tests {
     }
 
     #[test]
+    fn what_reads_like_an_ordinary_word_of_a_comment_is_told() {
+        let topic = "Add a list of todos";
+        for (path, text) in [
+            ("a.ts", "// delete todo (soft delete)"),
+            ("a.ts", "// each todo: title"),
+            ("a.ts", " * todos: Todo[]"),
+            ("a.ts", "// Todo item component"),
+            ("a.ts", "// Todo el código"),
+            ("a.rs", "// todo later"),
+            ("a.rs", "// todo[0] is the first"),
+            ("a.rs", "// fixme later"),
+        ] {
+            assert_eq!(found(path, text, ""), Some(Severity::Major), "{path}: {text}");
+            assert_eq!(found(path, text, topic), Some(Severity::Minor), "{path}: {text}");
+        }
+    }
+
+    #[test]
     fn a_document_a_fixture_and_a_string_of_the_task_s_topic_are_told() {
         let topic = "Show TODO comments of a repository";
         for (path, text, task, severity) in [
@@ -234,6 +282,13 @@ mod tests {
             ("a.rs", "// TODO: count them", topic, Severity::Blocker),
             ("a.rs", "// todo: count them", topic, Severity::Blocker),
             ("a.rs", "todo!()", topic, Severity::Blocker),
+            ("a.rs", "// fixme(x): count", topic, Severity::Blocker),
+            ("a.rs", "// TODO (ada) count", topic, Severity::Blocker),
+            ("a.rs", "// TODO comments are counted", topic, Severity::Minor),
+            ("a.rs", "// TODO comments are counted", "", Severity::Blocker),
+            ("a.rs", "// Todo", topic, Severity::Minor),
+            ("a.rs", "// done, todo: the title", topic, Severity::Minor),
+            ("a.rs", "// done, todo: the title", "", Severity::Blocker),
         ] {
             assert_eq!(found(path, text, task), Some(severity), "{path}: {text}");
         }

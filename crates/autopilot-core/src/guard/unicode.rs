@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::visible;
 use super::letter::{Oddity, is_normal, look, mixed_word, odd_char, spelled};
-use super::text::{TextKind, comment_of};
+use super::text::{TextKind, comment_of, is_generated};
 use super::todo::not_moved;
 use super::{
     Change, ChangedFile, ChangedLine, FileStatus, Finding, FindingSource, SameName, Severity,
@@ -142,10 +142,10 @@ impl<'a> Topic<'a> {
         for line in new {
             let Some(odd) = odd_line(line) else { continue };
             let of_file = first.entry((line.path.as_str(), odd.oddity)).or_insert((odd, line));
-            // The first line in code says more than an earlier one in a comment.
+            // The first line that is odd in code says more than an earlier one that is not.
             if let Some(odd) = odd_line(line)
-                && of_file.0.in_comment
-                && !odd.in_comment
+                && of_file.0.is_light()
+                && !odd.is_light()
             {
                 *of_file = (odd, line);
             }
@@ -154,7 +154,7 @@ impl<'a> Topic<'a> {
     }
 
     fn line(&self, odd: &OddLine, line: &ChangedLine) -> Finding {
-        let kind = TextKind::of(&line.path);
+        let kind = if odd.is_generated { TextKind::Data } else { TextKind::of(&line.path) };
         let is_harmless = odd.in_comment && odd.oddity == Oddity::LookAlike;
         let severity = match kind {
             TextKind::Code if is_harmless => Severity::Minor,
@@ -188,6 +188,19 @@ struct OddLine {
     /// The character or the word.
     text: String,
     in_comment: bool,
+    /// A tool that writes the file leaves such characters in it.
+    is_generated: bool,
+}
+
+impl OddLine {
+    fn is_light(&self) -> bool {
+        self.in_comment || self.is_generated
+    }
+}
+
+/// Whether tools leave the character in files that they write.
+fn is_left_by_tools(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{feff}')
 }
 
 fn odd_line(line: &ChangedLine) -> Option<OddLine> {
@@ -196,6 +209,13 @@ fn odd_line(line: &ChangedLine) -> Option<OddLine> {
     }
     // A mark of the encoding may begin a file.
     let text = line.text.strip_prefix('\u{feff}').filter(|_| line.line == 1).unwrap_or(&line.text);
+    // What a tool leaves in its file must not hide what else is there.
+    let of_tool = is_generated(&line.path) && text.contains(is_left_by_tools);
+    let rest = of_tool.then(|| text.replace(is_left_by_tools, ""));
+    let text = match &rest {
+        Some(rest) if odd_char(rest).is_some() || mixed_word(rest).is_some() => rest,
+        Some(_) | None => text,
+    };
     let (oddity, found) = match odd_char(text) {
         Some(('\u{ad}', _)) if TextKind::of(&line.path) == TextKind::Document => return None,
         Some((c, oddity)) => (oddity, c.to_string()),
@@ -207,7 +227,8 @@ fn odd_line(line: &ChangedLine) -> Option<OddLine> {
         Oddity::LookAlike => mixed_word(code).is_none(),
         Oddity::Direction | Oddity::Invisible => odd_char(code).is_none(),
     };
-    Some(OddLine { oddity, text: found, in_comment })
+    let is_generated = is_generated(&line.path) && found.chars().all(is_left_by_tools);
+    Some(OddLine { oddity, text: found, in_comment, is_generated })
 }
 
 #[cfg(test)]
@@ -243,6 +264,13 @@ mod tests {
             ("a.py", "x = '\u{2067}y'", "Show right-to-left text", Some(Major)),
             ("a.rs", "// p\u{430}ss", "", Some(Minor)),
             ("de.json", "{\"a\": \"b\u{200b}\"}", "", Some(Major)),
+            ("web/a.min.js", "s='\u{feff}'+'\u{200b}'", "", Some(Major)),
+            ("vendor/a.js", "s='\u{feff}'", "", Some(Major)),
+            ("dist/a.js", "s='\u{200b}'", "", Some(Major)),
+            ("dist/a.js", "s='\u{3164}'", "", Some(Blocker)),
+            ("dist/a.js", "s='\u{feff}\u{202e}'", "", Some(Blocker)),
+            ("dist/a.js", "s='\u{feff}'; p\u{430}ss()", "", Some(Blocker)),
+            ("src/a.js", "s='\u{feff}'", "", Some(Blocker)),
             ("a.md", "b\u{202e}", "", Some(Major)),
             ("a.md", "p\u{430}ss", "", Some(Minor)),
             ("a.md", "Donau\u{ad}dampf", "", None),
@@ -252,6 +280,15 @@ mod tests {
         ] {
             assert_eq!(of_line(path, text, task), severity, "{path}: {text:?}");
         }
+    }
+
+    #[test]
+    fn what_a_tool_leaves_hides_no_later_line() {
+        let line =
+            |line, text: &str| ChangedLine { path: "dist/a.js".into(), line, text: text.into() };
+        let added = vec![line(2, "s='\u{feff}'"), line(3, "s='\u{3164}'")];
+        let found = check(&Change { added, ..Change::default() }, "");
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Blocker));
     }
 
     #[test]

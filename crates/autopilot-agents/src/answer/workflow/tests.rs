@@ -93,6 +93,14 @@ fn the_structured_answer_comes_first() {
 fn the_last_word_on_completion_counts_or_none() {
     assert_eq!(completion(&format!("the step says \"{NO}\", but: ```\n{YES}\n```")), YES);
     insta::assert_snapshot!(completion(&format!("{NO} no, wait: ```\n{YES}\n```")), @"/done: two judgements that differ: an earlier object says that it is not done");
+    let other = r#"The list answers {"id":1,"done":false}, as it should."#;
+    assert_eq!(completion(&format!("{other}\n{YES}")), YES, "the value of a product");
+    assert_eq!(completion(&format!("The step says `{NO}`, but:\n{YES}")), YES);
+    assert_eq!(completion(&format!("It is not:\n`{NO}`")), NO, "the last word in backticks");
+    for fence in [format!("```json\n{NO}\n```"), format!("```{NO}```")] {
+        let told = completion(&format!("{fence}\nno, wait:\n{YES}"));
+        assert!(told.contains("two judgements"), "a fence is no quotation: {told}");
+    }
     assert_eq!(completion(&format!("{YES} no, wait: {NO} {{\"cost\":1}}")), NO);
     insta::assert_snapshot!(completion(&format!("{YES} no, wait: {{\"done\":false}}")), @"/reason: say in `reason` why the task is not done");
     insta::assert_snapshot!(completion(&format!("such as {YES}\n{{\"done\":false,\"reason\":\"x")), @"the last JSON object with a `done` member can't be read");
