@@ -22,6 +22,7 @@ mod name;
 mod notes;
 mod object;
 mod overlaid;
+mod pack_index;
 mod patch;
 mod publish;
 mod pump;

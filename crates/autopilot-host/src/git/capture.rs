@@ -160,11 +160,11 @@ impl Slot {
         }
         let index = self.scratch_index()?;
         let measured = MeasuredFiles::NewAndChanged;
-        let first = self.snapshot_tree(&index, measured);
+        let first = self.snapshot_tree(&index, measured, request.base);
         let mut snapshot = match first {
             Err(GitError::Oversize(what)) if !what.is_whole() => {
                 let kept = self.move_aside(request, &index, &what.left_out)?;
-                let mut rest = self.snapshot_tree(&index, measured)?;
+                let mut rest = self.snapshot_tree(&index, measured, request.base)?;
                 rest.violations.push(Violation::Oversize { what, kept });
                 rest
             }
@@ -173,14 +173,17 @@ impl Slot {
             Err(_) => {
                 // The index is only a cache; one cut short by a crash costs reading every file.
                 remove_tree(&index)?;
-                self.snapshot_tree(&index, measured).map_err(GitError::of_worktree)?
+                let again = self.snapshot_tree(&index, measured, request.base);
+                again.map_err(GitError::of_worktree)?
             }
             Ok(snapshot) => snapshot,
         };
         snapshot.tree = self.without_renormalised(&index, request.base, snapshot.tree)?;
         // The next look at the slot begins with what this one has read.
         let captured = self.captured_index();
-        fs::rename(&index, &captured).on("keep", &captured)?;
+        if index.exists() {
+            fs::rename(&index, &captured).on("keep", &captured)?;
+        }
         Ok(snapshot)
     }
 
@@ -203,6 +206,7 @@ impl Slot {
         &self,
         index: &Path,
         measured: MeasuredFiles,
+        base: &Oid,
     ) -> Result<TreeSnapshot, GitError> {
         let mut violations = Vec::new();
         let survey = self.survey(index, measured)?;
@@ -217,14 +221,17 @@ impl Slot {
             self.add_nested(index, nested.files)?;
             violations.push(Violation::NestedRepository { path: nested.path });
         }
-        Ok(TreeSnapshot { tree: self.write_tree(index)?, violations })
+        Ok(TreeSnapshot { tree: self.write_tree(index, base)?, violations })
     }
 
-    /// Writes the files of an index as a tree.
-    fn write_tree(&self, index: &Path) -> Result<Oid, GitError> {
+    /// Writes the files of an index as a tree. Git does it where it would refuse a file, and where
+    /// it would keep directories of the base that nobody writes like that any more.
+    fn write_tree(&self, index: &Path, base: &Oid) -> Result<Oid, GitError> {
         let hub = self.hub();
         let written = IndexFile::read(index, hub.name_bytes())
-            .and_then(|index| hub.write_trees(&index.files()));
+            .map(|index| index.files())
+            .filter(|files| hub.writes_like(base) && hub.has_all(files))
+            .and_then(|files| hub.write_trees(&files));
         match written {
             Some(tree) => Ok(tree),
             None => {

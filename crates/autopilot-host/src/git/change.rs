@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use super::command::CommandError;
 use super::digest::change_digest;
 use super::error::GitError;
 use super::hub::Hub;
@@ -15,6 +16,8 @@ pub use super::patch::LineFact;
 
 const LINK_BYTES_MAX: usize = 4096;
 const RENAMES_MAX: usize = 1000;
+/// The most bytes that the paths of a change may take.
+const HEAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The limits on how much of a change is read.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +184,8 @@ impl GitChange {
     fn read_diff(&mut self, hub: &Hub, limits: &ChangeLimits) -> Result<Vec<u8>, GitError> {
         let mut reader = PatchReader::new(*limits);
         let (mut head, mut is_in_patch) = (Vec::new(), false);
-        hub.git(format!("compare {} with {}", self.base_tree.short(), self.tree.short()))
+        let operation = format!("compare {} with {}", self.base_tree.short(), self.tree.short());
+        hub.git(operation.as_str())
             .args(["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
             .arg(format!("-l{RENAMES_MAX}"))
             .args(["-z", "--raw", "--numstat"])
@@ -202,9 +206,13 @@ impl GitChange {
                         reader.push(&head.split_off(seen + at + 2));
                     }
                 }
-                let is_full = is_in_patch && reader.full();
+                let is_full = if is_in_patch { reader.full() } else { head.len() > HEAD_BYTES_MAX };
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
+        if head.len() > HEAD_BYTES_MAX {
+            let (called, bytes_max) = (format!("cannot {operation}: `git`"), HEAD_BYTES_MAX);
+            return Err(CommandError::TooLong { called, bytes_max }.into());
+        }
         let read = reader.finish();
         self.diff = read.text;
         self.diff_cut = read.text_cut;

@@ -326,18 +326,18 @@ impl GitCommand {
         Oid::parse(&self.line()?)
     }
 
-    /// Hands stdout to `sink` as it comes; `Break` ends git early and is not an error.
+    /// Hands stdout to `sink` as it comes; `Break` ends git early and is not an error. Returns stderr.
     pub fn stream(
         self,
         sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<String, CommandError> {
         let mut cut = false;
         let output = self.pump(Stdio::piped(), &|| false, &mut |bytes| {
             let flow = sink(bytes);
             cut |= flow.is_break();
             flow
         })?;
-        if cut { Ok(()) } else { output.expect_code(&[0]).map(drop) }
+        if cut { Ok(output.stderr) } else { Ok(output.expect_code(&[0])?.stderr) }
     }
 
     /// Sends stdout straight into a file, without a copy in memory.

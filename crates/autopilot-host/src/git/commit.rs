@@ -147,7 +147,11 @@ impl CommitHead {
 
 /// Writes a commit. The same input gives the same commit: author, committer and time are all given.
 pub(crate) fn write_commit(hub: &Hub, new: &NewCommit<'_>) -> Result<Oid, GitError> {
-    let written = content_of(new).map(|content| {
+    let is_loose = |oid: &Oid, kind| loose::read(hub.dir(), oid, kind).is_some();
+    // Git looks at what is not plainly there, and refuses what is missing.
+    let is_founded = is_loose(new.tree, ObjectKind::Tree)
+        && new.parents.iter().all(|parent| is_loose(parent, ObjectKind::Commit));
+    let written = content_of(new).filter(|_| is_founded).map(|content| {
         let digits = new.tree.as_str().len();
         loose::write(hub.dir(), ObjectKind::Commit, content.as_bytes(), digits)
     });

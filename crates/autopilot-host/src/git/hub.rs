@@ -277,11 +277,11 @@ impl Hub {
         if let Some(tree) = trees().get(commit) {
             return Ok(tree.clone());
         }
-        let is_tree = || loose::read(&self.dir, commit, ObjectKind::Tree).is_some();
+        let is_tree = |oid: &Oid| loose::read(&self.dir, oid, ObjectKind::Tree).is_some();
         let tree = match self.commit_head(commit) {
-            Some(head) => head.tree,
-            None if is_tree() => commit.clone(),
-            None => self
+            Some(head) if is_tree(&head.tree) => head.tree,
+            None if is_tree(commit) => commit.clone(),
+            Some(_) | None => self
                 .git(format!("find the tree of {commit}"))
                 .args(["rev-parse", "--verify", "--end-of-options"])
                 .arg(format!("{commit}^{{tree}}"))

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::disposable::open_plain;
 use super::loose;
 use super::object::Oid;
 use super::tree_file::TreeFile;
@@ -135,6 +136,8 @@ impl IndexFile {
         let Ok(meta) = path.symlink_metadata() else { return false };
         FileStat::of(&meta) == known.stat
             && mode_of(&meta) == Some(known.mode)
+            // By another name it can be changed where nobody looks.
+            && (meta.is_symlink() || meta.nlink() == 1)
             // As young as the index: looks the same even if it was written again.
             && (known.stat.modified < self.written || has_content(path, &meta, &known.oid))
     }
@@ -157,8 +160,8 @@ pub(super) fn has_content(path: &Path, meta: &Metadata, oid: &Oid) -> bool {
         let target = target.as_ref().map(|target| target.as_os_str().as_bytes());
         return target.and_then(|bytes| loose::blob_name(bytes, digits)).as_ref() == Some(oid);
     }
-    fs::File::open(path)
-        .is_ok_and(|file| loose::blob_name_of(file, meta.len(), digits).as_ref() == Some(oid))
+    open_plain(path)
+        .is_some_and(|file| loose::blob_name_of(file, meta.len(), digits).as_ref() == Some(oid))
 }
 
 impl FileStat {

@@ -72,9 +72,10 @@ pub(super) fn read_any(git_dir: &Path, oid: &Oid) -> Option<(ObjectKind, Vec<u8>
     Some((kind, whole))
 }
 
-/// Returns whether the object certainly has a file of its own in the hub.
+/// Returns whether the object certainly has a sound file of its own in the hub: one that a loss of
+/// power left empty is not there.
 pub(super) fn is_there(git_dir: &Path, oid: &Oid) -> bool {
-    !fail::is_git_alone() && path_of(git_dir, oid).is_file()
+    read_any(git_dir, oid).is_some()
 }
 
 /// Writes an object of a repository whose object names have `hex_digits`. It is there as a whole or
@@ -202,7 +203,9 @@ mod tests {
         fs::remove_file(path_of(&dir, &one)).unwrap();
         fs::write(path_of(&dir, &one), b"").unwrap();
         assert!(read(&dir, &one, ObjectKind::Blob).is_none(), "an empty file");
+        assert!(!is_there(&dir, &one), "an empty file is no object");
         assert_eq!(write(&dir, ObjectKind::Blob, b"one", 40).unwrap(), one);
         assert_eq!(read(&dir, &one, ObjectKind::Blob).unwrap(), b"one", "and it is mended");
+        assert!(is_there(&dir, &one));
     }
 }

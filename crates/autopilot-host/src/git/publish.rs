@@ -203,11 +203,26 @@ fn checked_out(repo: &UserRepo, branch: &str) -> Result<Option<PathBuf>, GitErro
 
 /// Returns the git directory of a worktree that is in the middle of rebasing the branch.
 fn rebased_in(repo: &UserRepo, branch: &str) -> Option<PathBuf> {
+    git_dirs(repo).into_iter().find(|dir| rebasing(dir, branch))
+}
+
+/// Returns whether HEAD of a worktree, or of a repository without one, is on the branch.
+fn is_a_head(repo: &UserRepo, branch: &str) -> bool {
+    git_dirs(repo).iter().any(|dir| {
+        fs::read_to_string(dir.join("HEAD")).is_ok_and(|text| {
+            let name = text.strip_prefix("ref:").map(str::trim);
+            name.and_then(|name| name.strip_prefix("refs/heads/")) == Some(branch)
+        })
+    })
+}
+
+/// Returns the git directories of the user's worktrees.
+fn git_dirs(repo: &UserRepo) -> Vec<PathBuf> {
     let mut git_dirs = vec![repo.common_dir.clone()];
     if let Ok(entries) = fs::read_dir(repo.common_dir.join("worktrees")) {
         git_dirs.extend(entries.flatten().map(|entry| entry.path()));
     }
-    git_dirs.into_iter().find(|dir| rebasing(dir, branch))
+    git_dirs
 }
 
 fn rebasing(git_dir: &Path, branch: &str) -> bool {

@@ -244,7 +244,7 @@ impl Slot {
             .git_in(format!("verify {commit}"), &self.dir, &index)
             .args(["read-tree", commit.as_str()])
             .ok()?;
-        let found = self.snapshot_tree(&index, MeasuredFiles::New)?;
+        let found = self.snapshot_tree(&index, MeasuredFiles::New, commit)?;
         remove_tree(&index)?;
         Ok(found)
     }

@@ -14,6 +14,10 @@ use super::object::Oid;
 /// How many entries of directories are remembered; beyond that they are read again.
 const ENTRIES_KNOWN_MAX: usize = 400_000;
 const DIRECTORY: u32 = 0o040_000;
+/// The modes of files that git writes today; it still reads others.
+const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
+/// How deep directories are followed here. An agent can make them as deep as it likes.
+const DEPTH_MAX: usize = 256;
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Hub {
     pub(crate) fn files_of(&self, commit: &Oid) -> Result<Vec<TreeFile>, GitError> {
         let root = self.tree_of(commit)?;
         let mut files = Vec::new();
-        if self.walk(&root, &mut Vec::new(), &mut files).is_some() {
+        if self.walk(&root, 0, &mut Vec::new(), &mut files).is_some() {
             return Ok(files);
         }
         self.learn_by_git(&root)
@@ -81,7 +85,7 @@ impl Hub {
     ) -> Result<Vec<FileDifference>, GitError> {
         let (old, new) = (self.tree_of(old)?, self.tree_of(new)?);
         let mut found = Vec::new();
-        match self.compare((Some(&old), Some(&new)), &mut Vec::new(), &mut found) {
+        match self.compare((Some(&old), Some(&new)), 0, &mut Vec::new(), &mut found) {
             Some(()) => {
                 // A file sorts before its name as a directory, and not always next to it.
                 found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -92,15 +96,19 @@ impl Hub {
     }
 
     /// Adds the differences between two directories, of which one may be missing. What both have in
-    /// common is not read. `None` when a directory is neither remembered nor loose.
+    /// common is not read. `None` when a directory is neither remembered nor loose, or is too deep.
     fn compare(
         &self,
         (old, new): (Option<&Oid>, Option<&Oid>),
+        depth: usize,
         path: &mut Vec<u8>,
         found: &mut Vec<FileDifference>,
     ) -> Option<()> {
         if old == new {
             return Some(());
+        }
+        if depth > DEPTH_MAX {
+            return None;
         }
         let entries = |tree: Option<&Oid>| match tree {
             Some(tree) => self.entries_of(tree),
@@ -128,7 +136,7 @@ impl Hub {
                 found.push(FileDifference { path: path.clone(), old, new });
             }
             path.push(b'/');
-            self.compare((dir(old).as_ref(), dir(new).as_ref()), path, found)?;
+            self.compare((dir(old).as_ref(), dir(new).as_ref()), depth + 1, path, found)?;
             path.truncate(len);
         }
         Some(())
@@ -164,10 +172,28 @@ impl Hub {
     pub(super) fn write_trees(&self, files: &[TreeFile]) -> Option<Oid> {
         let first = files.first()?;
         let digits = first.oid.as_str().len();
-        self.write_dir(files, 0, digits)
+        self.write_dir(files, 0, 0, digits)
     }
 
-    fn write_dir(&self, files: &[TreeFile], skipped: usize, digits: usize) -> Option<Oid> {
+    /// Returns whether the trees of a commit, written again from its files, would be the same.
+    pub(super) fn writes_like(&self, commit: &Oid) -> bool {
+        let (Ok(files), Ok(tree)) = (self.files_of(commit), self.tree_of(commit)) else {
+            return false;
+        };
+        files.iter().all(|file| MODES.contains(&file.mode))
+            && self.write_trees(&files) == Some(tree)
+    }
+
+    fn write_dir(
+        &self,
+        files: &[TreeFile],
+        depth: usize,
+        skipped: usize,
+        digits: usize,
+    ) -> Option<Oid> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
         let mut entries: Vec<TreeEntry> = Vec::new();
         let mut rest = files;
         while let Some(file) = rest.first() {
@@ -183,7 +209,7 @@ impl Hub {
             };
             let prefix = file.path.get(..=skipped + slash)?;
             let count = rest.iter().take_while(|file| file.path.starts_with(prefix)).count();
-            let oid = self.write_dir(rest.get(..count)?, prefix.len(), digits)?;
+            let oid = self.write_dir(rest.get(..count)?, depth + 1, prefix.len(), digits)?;
             entries.push(TreeEntry { name: below.get(..slash)?.to_vec(), mode: DIRECTORY, oid });
             rest = rest.get(count..)?;
         }
@@ -207,14 +233,24 @@ impl Hub {
         Some(written)
     }
 
-    /// Adds the files of a tree; `None` when a directory is neither remembered nor loose.
-    fn walk(&self, tree: &Oid, path: &mut Vec<u8>, files: &mut Vec<TreeFile>) -> Option<()> {
+    /// Adds the files of a tree; `None` when a directory is neither remembered nor loose, or is too
+    /// deep.
+    fn walk(
+        &self,
+        tree: &Oid,
+        depth: usize,
+        path: &mut Vec<u8>,
+        files: &mut Vec<TreeFile>,
+    ) -> Option<()> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
         for entry in self.entries_of(tree)?.iter() {
             let len = path.len();
             path.extend_from_slice(&entry.name);
             if entry.mode == DIRECTORY {
                 path.push(b'/');
-                self.walk(&entry.oid, path, files)?;
+                self.walk(&entry.oid, depth + 1, path, files)?;
             } else {
                 let (mode, oid) = (entry.mode, entry.oid.clone());
                 files.push(TreeFile { path: path.clone(), mode, oid });
@@ -284,13 +320,15 @@ pub(super) fn surely_lacks_top(git_dir: &Path, commit: &Oid, name: &str) -> bool
     entries().is_some_and(|all| all.iter().all(|entry| entry.name != name.as_bytes()))
 }
 
-/// Reads the content of a tree: entries of `<mode> <name>`, a zero byte and the object's name.
+/// Reads the content of a tree: entries of `<mode> <name>`, a zero byte and the object's name. A mode
+/// in the form of old tools, which begins with a zero, is left to git.
 fn parse(content: &[u8], name_bytes: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     let mut rest = content;
     while !rest.is_empty() {
         let space = memchr::memchr(b' ', rest)?;
-        let mode = u32::from_str_radix(std::str::from_utf8(rest.get(..space)?).ok()?, 8).ok()?;
+        let mode = std::str::from_utf8(rest.get(..space)?).ok().filter(|m| !m.starts_with('0'))?;
+        let mode = u32::from_str_radix(mode, 8).ok()?;
         rest = rest.get(space + 1..)?;
         let end = memchr::memchr(0, rest)?;
         let name = rest.get(..end)?.to_vec();
@@ -411,6 +449,28 @@ mod tests {
     }
 
     #[test]
+    fn directories_that_are_too_deep_are_left_to_git() {
+        let (_temp, hub) = hub();
+        let blob = loose::write(hub.dir(), ObjectKind::Blob, b"new", 40).unwrap();
+        let at = |path: Vec<u8>| TreeFile { path, mode: 0o100_644, oid: blob.clone() };
+        let deepest = [b"d/".repeat(DEPTH_MAX), b"f".to_vec()].concat();
+        let tree = hub.write_trees(&[at(deepest.clone())]).unwrap();
+        assert_eq!(hub.files_of(&tree).unwrap(), [at(deepest.clone())]);
+        let deeper = [b"d/".as_slice(), &*deepest].concat();
+        assert_eq!(hub.write_trees(&[at(deeper.clone())]), None);
+        // One that somebody else made.
+        let content = [b"40000 d\0".as_slice(), &tree.to_bytes()].concat();
+        let above = loose::write(hub.dir(), ObjectKind::Tree, &content, 40).unwrap();
+        assert!(hub.walk(&above, 0, &mut Vec::new(), &mut Vec::new()).is_none());
+        assert_eq!(hub.files_of(&above).unwrap(), [at(deeper.clone())]);
+        let base = hub.tips().unwrap().remove(0);
+        let mut found = Vec::new();
+        assert!(hub.compare((None, Some(&above)), 0, &mut Vec::new(), &mut found).is_none());
+        let found = hub.differences(&base, &above).unwrap();
+        assert!(found.iter().any(|found| found.path == deeper), "{found:?}");
+    }
+
+    #[test]
     fn a_tree_that_is_nowhere_is_an_error() {
         let (_temp, hub) = hub();
         assert!(hub.files_of(&Oid::parse(&"1".repeat(40)).unwrap()).is_err());
@@ -424,5 +484,7 @@ mod tests {
         content.pop();
         assert!(parse(&content, 20).is_none());
         assert!(parse(b"100644", 20).is_none());
+        let old = [b"040000 a\0".as_slice(), &[7; 20]].concat();
+        assert!(parse(&old, 20).is_none(), "a mode that git writes no more");
     }
 }

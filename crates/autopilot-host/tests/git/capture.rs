@@ -363,3 +363,80 @@ fn salvaged_work_is_listed_restored_and_dropped_only_on_request() {
     assert_eq!(gone.len(), 1);
     assert!(salvage::list(&open.hub).unwrap().is_empty());
 }
+
+#[test]
+fn a_file_that_the_hub_has_lost_is_read_again() {
+    let world = World::new();
+    let open = world.open();
+    let slot = open.slot(1);
+    put(slot.dir(), "new", "new\n");
+    let first = open.capture(&slot).tree;
+    let lose = |spec: &str| {
+        let blob = in_hub(&open.hub, &["rev-parse", spec]);
+        let (fan, rest) = blob.split_at(2);
+        fs::remove_file(open.hub.dir().join("objects").join(fan).join(rest)).unwrap();
+    };
+    lose(&format!("{first}:new"));
+    assert_eq!(open.capture(&slot).tree, first, "nobody has touched the slot");
+    assert_eq!(in_hub(&open.hub, &["show", &format!("{first}:new")]), "new");
+    // The index of another slot knows the file, and something else has changed.
+    let task = open.commit("t1", &first).commit;
+    let other = open.slots.agent(2);
+    open.fill(&other, &task);
+    lose(&format!("{first}:new"));
+    put(other.dir(), "newer", "newer\n");
+    let tree = open.capture_as(&other, AttemptName { task: "t2", id: "1" }).tree;
+    assert_eq!(in_hub(&open.hub, &["show", &format!("{tree}:new")]), "new");
+    assert_eq!(in_hub(&open.hub, &["show", &format!("{tree}:newer")]), "newer");
+}
+
+#[test]
+fn what_git_can_not_look_into_is_never_lost_in_silence() {
+    let world = World::new();
+    let open = world.open();
+    let closed = open.slot(1);
+    put(closed.dir(), "secret/file", "x\n");
+    let mode = fs::Permissions::from_mode(0o000);
+    fs::set_permissions(closed.dir().join("secret"), mode).unwrap();
+    let tree = open.capture(&closed).tree;
+    assert_eq!(in_hub(&open.hub, &["show", &format!("{tree}:secret/file")]), "x");
+    // Two halves of a path that is too long as a whole.
+    let deep = open.slot(2);
+    let half = vec!["d".repeat(200); 12].join("/");
+    let (upper, lower) = (deep.dir().join("upper"), deep.dir().join("lower"));
+    fs::create_dir_all(upper.join(&half)).unwrap();
+    fs::create_dir_all(lower.join(&half)).unwrap();
+    fs::write(lower.join(&half).join("file"), "x\n").unwrap();
+    fs::rename(lower, upper.join(&half).join("lower")).unwrap();
+    let found = open.capture_as(&deep, AttemptName { task: "t2", id: "1" }).violations;
+    assert!(matches!(&*found, [Violation::Unreadable { .. }]), "{found:?}");
+}
+
+#[test]
+fn unchanged_files_in_the_form_of_old_tools_are_no_work() {
+    let world = World::new();
+    world.write("old/file", "x\n");
+    world.commit("third");
+    // A tree whose file is writable by the group, as git once wrote it.
+    let entry = git(&world.user, &["cat-file", "-p", "HEAD:old"]);
+    let blob = entry.split_whitespace().nth(2).unwrap();
+    let bytes = (0..20).map(|n| u8::from_str_radix(&blob[2 * n..2 * n + 2], 16).unwrap());
+    let tree: Vec<u8> = b"100664 file\0".iter().copied().chain(bytes).collect();
+    fs::write(world.temp.path().join("tree"), tree).unwrap();
+    let file = world.temp.path().join("tree");
+    let literal = ["hash-object", "-t", "tree", "-w", "--literally", file.to_str().unwrap()];
+    let old = git(&world.user, &literal);
+    let listing = git(&world.user, &["ls-tree", "HEAD"]);
+    let now = git(&world.user, &["rev-parse", "HEAD:old"]);
+    let root = git_fed(&world.user, &["mktree"], &format!("{}\n", listing.replace(&now, &old)));
+    let commit = git(&world.user, &["commit-tree", &root, "-p", "HEAD", "-m", "old"]);
+    git(&world.user, &["reset", "-q", "--hard", &commit]);
+    let open = world.open();
+    let slot = open.slot(1);
+    // Written again with the same content, so that git has to look.
+    fs::remove_file(slot.dir().join("README")).unwrap();
+    put(slot.dir(), "README", "one\ntwo\n");
+    let capture = open.capture(&slot);
+    assert_eq!(capture.tree.as_str(), root);
+    assert_eq!(capture.commit, None, "nothing has changed");
+}

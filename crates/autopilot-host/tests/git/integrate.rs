@@ -3,11 +3,11 @@
 use std::fs;
 
 use autopilot_host::git::{
-    AttemptName, Border, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal, Reachable,
-    publish, publish_all, publish_reachable,
+    AttemptName, Border, CommitRequest, Conflicts, GitError, Oid, PublishOutcome, PublishRefusal,
+    Reachable, commit_task, publish, publish_all, publish_reachable,
 };
 
-use crate::world::{Open, World, git, in_hub, oid, put, user_digest};
+use crate::world::{NOW, Open, World, git, in_hub, oid, put, raw_git, user_digest};
 
 fn merged(outcome: Result<(Oid, bool), Box<Conflicts>>) -> (Oid, bool) {
     outcome.unwrap_or_else(|conflicts| panic!("conflict: {conflicts:?}"))
@@ -310,6 +310,19 @@ fn one_branch_that_can_not_be_moved_does_not_hold_the_others_back() {
 }
 
 #[test]
+fn a_branch_that_is_checked_out_before_its_first_commit_is_not_made() {
+    let world = World::new();
+    let (open, _) = with_published_run(&world);
+    git(&world.user, &["checkout", "-q", "--orphan", "autopilot/t2"]);
+    let reached = publish_all(&open.hub, &open.repo, &BOTH, &Border::open()).unwrap();
+    let instead = reached[0].instead.as_ref().unwrap();
+    assert!(matches!(instead, PublishRefusal::CheckedOut { .. }), "{instead}");
+    assert_eq!(reached[0].branch, "autopilot/t2-2");
+    assert_eq!(reached[1], Reachable { branch: "autopilot/run-r1".into(), instead: None });
+    assert!(!raw_git(&world.user, &["rev-parse", "-q", "--verify", "HEAD"]).status.success());
+}
+
+#[test]
 fn a_branch_with_the_users_own_commits_is_not_moved() {
     let world = World::new();
     let (open, _) = with_published_run(&world);
@@ -373,4 +386,31 @@ fn a_ref_is_only_moved_from_where_it_is_expected() {
     assert!(open.hub.delete_ref("refs/x/y", &base).is_err());
     open.hub.delete_ref("refs/x/y", &other).unwrap();
     assert_eq!(open.hub.resolve("refs/x/y").unwrap(), None);
+}
+
+#[test]
+fn a_commit_of_what_is_missing_is_not_written() {
+    let world = World::new();
+    let open = world.open();
+    let tree = open.tree_with(1, "f", "1\n");
+    let lose = |oid: &Oid| {
+        let (fan, rest) = oid.as_str().split_at(2);
+        fs::remove_file(open.hub.dir().join("objects").join(fan).join(rest)).unwrap();
+    };
+    let commit = open.commit("t1", &tree).commit;
+    let request = |parent, tree| CommitRequest {
+        run: "r1",
+        attempt: AttemptName { task: "t2", id: "t2.1" },
+        branch: "autopilot/t2",
+        parent,
+        tree,
+        message: "Do the task",
+        identity: &open.repo.identity,
+        now: NOW,
+    };
+    lose(&commit);
+    assert!(commit_task(&open.hub, &request(&commit, &tree)).is_err(), "a parent is missing");
+    lose(&tree);
+    assert!(commit_task(&open.hub, &request(&open.base(), &tree)).is_err(), "the tree is missing");
+    assert_eq!(open.hub.resolve("refs/heads/autopilot/t2").unwrap(), None);
 }

@@ -107,7 +107,8 @@ impl Survey {
         }
     }
 
-    /// Returns whether git has listed nothing at all, not even a file that is gone.
+    /// Returns whether git has listed nothing at all, not even a file that is gone, and could look
+    /// everywhere.
     pub(super) fn is_empty(&self) -> bool {
         self.is_empty
     }
@@ -170,7 +171,7 @@ impl Slot {
             MeasuredFiles::New => &["--others", "--exclude-standard"],
         };
         // Each path comes behind a letter for what it is, and a space.
-        self.each_listed(index, which, |line| {
+        let warnings = self.each_listed(index, which, |line| {
             survey.is_empty = false;
             let path = line.get(2..).unwrap_or_default();
             match (line.first(), path.strip_suffix(b"/")) {
@@ -181,6 +182,8 @@ impl Slot {
                 (_, _) => self.measure(&mut survey, path, true),
             }
         })?;
+        // A directory that git can't open is left out with no more than a warning.
+        survey.is_empty &= warnings.is_empty();
         for path in nested {
             let files = self.without_ignored(index, self.files_in(&path, &survey)?)?;
             for file in files.split(|b| *b == 0).filter(|file| !file.is_empty()) {
@@ -198,15 +201,16 @@ impl Slot {
         }
     }
 
-    /// Hands on each path of a listing as git prints it.
+    /// Hands on each path of a listing as git prints it. Returns git's warnings.
     fn each_listed(
         &self,
         index: &Path,
         which: &[&str],
         mut each: impl FnMut(&[u8]),
-    ) -> Result<(), GitError> {
+    ) -> Result<String, GitError> {
         let mut pending: Vec<u8> = Vec::new();
-        self.hub()
+        let warnings = self
+            .hub()
             .git_in("list the files of the slot", &self.dir, index)
             .args(["ls-files", "-z", "-t"])
             .args(which)
@@ -223,7 +227,7 @@ impl Slot {
                 pending = rest;
                 ControlFlow::Continue(())
             })?;
-        Ok(())
+        Ok(warnings)
     }
 
     /// Lists the files of a nested repository. One more than are taken are enough to refuse them.

@@ -8,8 +8,10 @@ use super::Hub;
 use crate::git::command::{GitCommand, TRANSFER_TIMEOUT};
 use crate::git::error::GitError;
 use crate::git::object::Oid;
+use crate::git::pack_index;
 use crate::git::repo::UserRepo;
 use crate::git::transfer::{ObjectCheck, ObjectSource, existing, transfer};
+use crate::git::tree_file::TreeFile;
 
 /// How often the hub is searched: an object that came back may name others that are missing.
 const SEARCHES_MAX: usize = 10;
@@ -66,6 +68,16 @@ impl Hub {
         let mut lacking: BTreeSet<Oid> = objects.iter().cloned().collect();
         lacking.retain(|oid| !here.contains(oid));
         Ok(lacking)
+    }
+
+    /// Returns whether the hub has the content of all these files. Git is asked only for what is
+    /// neither loose nor in a pack that can be looked into here.
+    pub(in crate::git) fn has_all(&self, files: &[TreeFile]) -> bool {
+        let mut unsure: BTreeSet<Oid> = files.iter().map(|file| file.oid.clone()).collect();
+        pack_index::remove_packed(self.dir(), &mut unsure);
+        unsure.retain(|oid| !self.surely_has(oid));
+        let unsure: Vec<Oid> = unsure.into_iter().collect();
+        self.lacking(&unsure).is_ok_and(|lacking| lacking.is_empty())
     }
 
     /// Lists the objects that the hub lacks, of those that refs need and of these.

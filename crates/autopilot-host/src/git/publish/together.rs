@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{in_hub, mark_of, rebased_in};
+use super::{in_hub, is_a_head, mark_of, rebased_in};
 use crate::fail;
 use crate::git::border::Border;
 use crate::git::command::GitCommand;
@@ -106,7 +106,9 @@ impl UserRefs {
     ) -> Result<bool, GitError> {
         let BranchMove { branch, old, new } = wanted;
         let name = format!("refs/heads/{branch}");
-        if self.checked_out.contains(&name) || rebased_in(repo, branch).is_some() {
+        // A branch without a commit is not among the refs, and may be checked out all the same.
+        let is_checked_out = self.checked_out.contains(&name) || is_a_head(repo, branch);
+        if is_checked_out || rebased_in(repo, branch).is_some() {
             return Ok(false);
         }
         match old {

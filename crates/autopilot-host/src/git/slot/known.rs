@@ -35,7 +35,7 @@ impl Slot {
             for candidate in candidates {
                 // One that can't be read is a matter for the capture itself.
                 let Ok(files) = self.hub().files_of(candidate) else { continue };
-                if index.is_of(&files) {
+                if index.is_of(&files) && self.hub().has_all(&files) {
                     return self.hub().tree_of(candidate).map(Some);
                 }
             }
