@@ -3,6 +3,7 @@
 //! The same change gives the same findings in the same order.
 
 mod asked;
+mod command_file;
 mod conflict;
 pub mod finding;
 mod letter;
@@ -23,6 +24,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
+pub use command_file::command_file;
 pub use finding::{
     FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, noted,
     report,

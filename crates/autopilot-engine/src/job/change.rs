@@ -7,8 +7,7 @@ use crate::leak;
 use autopilot_core::command_line::has_word;
 use autopilot_core::flow::FlowInput;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, FindingSource, GuardRules,
-    SameName, Severity,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, GuardRules, SameName,
 };
 use autopilot_core::prompt::BuildRules;
 use autopilot_core::state::Task;
@@ -91,17 +90,14 @@ impl Job {
     /// gate, so the reviewer must see it.
     fn touched_commands(&self, change: &GitChange, spec: &TaskSpec) -> Vec<Finding> {
         let commands = self.context.config.commands.all(&spec.commands);
+        let task = spec.text();
         let mut findings = Vec::new();
         for path in &change.paths {
             let file = path.display();
             for (name, line) in &commands {
                 if has_word(line, &file) {
-                    let message =
-                        format!("the change edits `{file}`, which the {name} command runs");
-                    let fix = "leave it as it was, unless the task asks for it";
-                    let found =
-                        Finding::new(FindingSource::TestCode, Severity::Major, message, fix);
-                    findings.push(found.in_file(&file));
+                    let allowed = &spec.allowed_paths;
+                    findings.push(guard::command_file(&file, name, &task, allowed));
                 }
             }
         }
