@@ -103,7 +103,7 @@ pub fn killed(kind: LayerKind) {
         }
         assert_eq!(
             names(world.store.place()),
-            ["tree"],
+            ["cache", "tree"],
             "what agents and gates see their files at"
         );
         assert_eq!(names(&world.store.place().join("tree")), [""; 0]);

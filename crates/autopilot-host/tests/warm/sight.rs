@@ -54,7 +54,11 @@ pub fn two_at_once(kind: LayerKind) {
     assert_eq!(ran.out, "one\none\n");
     drop((one, two));
     assert_eq!(world.layers(), [""; 0]);
-    assert_eq!(names(world.store.place()), ["tree"], "what agents and gates see their files at");
+    assert_eq!(
+        names(world.store.place()),
+        ["cache", "tree"],
+        "what agents and gates see their files at"
+    );
     assert_eq!(names(&world.store.place().join("tree")), [""; 0]);
     assert_eq!(digest(&seed.root()), before);
 }
