@@ -15,7 +15,7 @@ pub(super) enum AskedRemoval {
     ByName,
 }
 
-struct Patterns {
+struct RemovalPatterns {
     verb: Regex,
     /// The tests, as the object of a verb.
     tests: Regex,
@@ -30,10 +30,10 @@ struct Patterns {
     gone: Regex,
 }
 
-fn patterns() -> Option<&'static Patterns> {
-    static ALL: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+fn patterns() -> Option<&'static RemovalPatterns> {
+    static ALL: LazyLock<Option<RemovalPatterns>> = LazyLock::new(|| {
         let of = |pattern: &str| Regex::new(pattern).ok();
-        Some(Patterns {
+        Some(RemovalPatterns {
             verb: of(
                 r"\b(?:combin|consolidat|convert|delet|drop|fold|merg|migrat|mov(?:e|es|ed|ing)\b|port\b|relocat|remov|renam|reorgani[sz]|replac|restructur|retir|rewrit|split|get rid|clean up)\w*",
             )?,
@@ -68,7 +68,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.split(". ")).flat_map(|part| part.split([';', '!', '?']))
 }
 
-impl Patterns {
+impl RemovalPatterns {
     fn asked_in(&self, sentence: &str, path: &str) -> AskedRemoval {
         let named = names_of(path)
             .flat_map(|name| places(sentence, &name))

@@ -23,7 +23,7 @@ pub(super) fn odd_char(text: &str) -> Option<(char, Oddity)> {
         return None;
     }
     let has_right_to_left = text.chars().any(is_right_to_left);
-    let mut before = Before::default();
+    let mut before = LetterContext::default();
     for c in text.chars() {
         let found = match c {
             // The marks for a single place are needed where both directions meet.
@@ -43,13 +43,13 @@ pub(super) fn odd_char(text: &str) -> Option<(char, Oddity)> {
 
 /// The characters so far, as far as they decide whether an invisible one has a meaning.
 #[derive(Default)]
-struct Before {
+struct LetterContext {
     last: Option<char>,
     /// The flag of a region is written with invisible letters.
     in_flag: bool,
 }
 
-impl Before {
+impl LetterContext {
     fn see(&mut self, c: char) {
         let is_tag = matches!(c, '\u{e0020}'..='\u{e007f}');
         self.in_flag = c == '\u{1f3f4}' || self.in_flag && is_tag;

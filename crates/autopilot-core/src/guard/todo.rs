@@ -65,7 +65,7 @@ impl Marker {
     }
 }
 
-struct Patterns {
+struct MarkerPatterns {
     /// In capitals, anywhere.
     shouted: Regex,
     /// In capitals at the beginning of a comment, with any suffix.
@@ -82,10 +82,10 @@ struct Patterns {
     macro_call: Regex,
 }
 
-fn patterns() -> Option<&'static Patterns> {
-    static ALL: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+fn patterns() -> Option<&'static MarkerPatterns> {
+    static ALL: LazyLock<Option<MarkerPatterns>> = LazyLock::new(|| {
         let of = |pattern: &str| Regex::new(pattern).ok();
-        Some(Patterns {
+        Some(MarkerPatterns {
             shouted: of(r"\b(TODO|FIXME)(?:_?[0-9]+)?\b")?,
             opening: of(
                 r"^[\W_]*((?:TODO|FIXME|TO-DO|FIX-ME)(?:[0-9_][0-9A-Za-z_]*|[a-z]+)?|XXX[0-9]*\b[^-])",

@@ -12,7 +12,7 @@ use super::{
 };
 
 pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
-    let topic = Topic::of(task);
+    let topic = TextTopic::of(task);
     let mut findings: Vec<Finding> = change
         .files
         .iter()
@@ -73,14 +73,14 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What the task says of letters and names.
-struct Topic<'a> {
+struct TextTopic<'a> {
     task: &'a str,
     /// The task is about such characters.
     is_letters: bool,
 }
 
-impl<'a> Topic<'a> {
-    fn of(task: &'a str) -> Topic<'a> {
+impl<'a> TextTopic<'a> {
+    fn of(task: &'a str) -> TextTopic<'a> {
         const WORDS: &[&str] = &[
             "bidi",
             "confusable",
@@ -96,7 +96,7 @@ impl<'a> Topic<'a> {
             "zero width",
         ];
         let lower = task.to_lowercase();
-        Topic { task, is_letters: WORDS.iter().any(|word| lower.contains(word)) }
+        TextTopic { task, is_letters: WORDS.iter().any(|word| lower.contains(word)) }
     }
 
     /// The findings about a new path.

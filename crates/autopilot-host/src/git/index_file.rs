@@ -230,13 +230,13 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
 
-    struct Bed {
+    struct IndexBed {
         temp: tempfile::TempDir,
     }
 
-    impl Bed {
-        fn new() -> Bed {
-            let bed = Bed { temp: tempfile::tempdir().unwrap() };
+    impl IndexBed {
+        fn new() -> IndexBed {
+            let bed = IndexBed { temp: tempfile::tempdir().unwrap() };
             let init = GitCommand::bare_minimum("make a repository");
             init.args(["init", "-q", "--bare"]).arg(bed.git_dir()).ok().unwrap();
             fs::create_dir_all(bed.root().join("dir/deep")).unwrap();
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_index_is_read_as_git_reads_it() {
-        let bed = Bed::new();
+        let bed = IndexBed::new();
         bed.git(&["add", "-A"]);
         let staged = String::from_utf8(bed.git(&["ls-files", "-s", "-z"])).unwrap();
         let told: String = bed
@@ -319,7 +319,7 @@ mod tests {
             }),
         ];
         for (what, touch) in touches {
-            let bed = Bed::new();
+            let bed = IndexBed::new();
             bed.git(&["add", "-A"]);
             let index = bed.index();
             assert!(bed.is_untouched(&index), "{what}");
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_file_as_young_as_the_index_is_read() {
-        let bed = Bed::new();
+        let bed = IndexBed::new();
         let future = SystemTime::now() + Duration::from_secs(1000);
         let file = fs::File::options().write(true).open(bed.root().join("a")).unwrap();
         file.set_modified(future).unwrap();
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn other_files_count_unless_they_were_looked_at() {
-        let bed = Bed::new();
+        let bed = IndexBed::new();
         bed.git(&["add", "-A"]);
         let index = bed.index();
         fs::create_dir(bed.root().join("target")).unwrap();
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn an_index_that_only_git_understands_is_left_to_git() {
-        let bed = Bed::new();
+        let bed = IndexBed::new();
         bed.git(&["add", "-A"]);
         let path = bed.temp.path().join("index");
         for flag in [

@@ -206,15 +206,15 @@ mod tests {
     use super::*;
     use crate::git::command::GitCommand;
 
-    struct Bed {
+    struct RefBed {
         _temp: tempfile::TempDir,
         dir: PathBuf,
         one: Oid,
         two: Oid,
     }
 
-    impl Bed {
-        fn new() -> Bed {
+    impl RefBed {
+        fn new() -> RefBed {
             let temp = tempfile::tempdir().unwrap();
             let dir = temp.path().join("r.git");
             let init = GitCommand::bare_minimum("make a repository");
@@ -226,7 +226,7 @@ mod tests {
                 loose::write(&dir, ObjectKind::Commit, content.as_bytes(), 40).unwrap()
             };
             let (one, two) = (commit("one"), commit("two"));
-            Bed { _temp: temp, one, two, dir }
+            RefBed { _temp: temp, one, two, dir }
         }
 
         fn git(&self, words: &[&str]) -> String {
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn refs_are_made_moved_listed_and_deleted_as_git_does_it() {
-        let bed = Bed::new();
-        let Bed { dir, one, two, .. } = &bed;
+        let bed = RefBed::new();
+        let RefBed { dir, one, two, .. } = &bed;
         set(dir, "refs/heads/a/b", one, ExpectedRef::Absent).unwrap();
         set(dir, "refs/autopilot/x", two, ExpectedRef::Absent).unwrap();
         bed.agrees_with_git();
@@ -257,7 +257,7 @@ mod tests {
         bed.git(&["update-ref", "refs/heads/a/b", one.as_str()]);
         bed.agrees_with_git();
         assert_eq!(list(dir, "refs/heads/").unwrap(), [("refs/heads/a/b".into(), one.clone())]);
-        let other = Bed::new();
+        let other = RefBed::new();
         set(&other.dir, "refs/heads/a/b", &other.one, ExpectedRef::Absent).unwrap();
         delete(&other.dir, "refs/heads/a/b", &other.one).unwrap();
         other.agrees_with_git();
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn what_is_not_plain_is_left_to_git_and_nothing_is_changed() {
-        let bed = Bed::new();
-        let Bed { dir, one, two, .. } = &bed;
+        let bed = RefBed::new();
+        let RefBed { dir, one, two, .. } = &bed;
         set(dir, "refs/heads/a", one, ExpectedRef::Absent).unwrap();
         let before = bed.git(&["for-each-ref"]);
         let missing = Oid::parse(&"1".repeat(40)).unwrap();

@@ -177,7 +177,7 @@ pub(super) fn scrub(
 }
 
 /// The owner of an untracked directory in a worktree.
-enum Owner {
+enum ScrubOwner {
     Nobody,
     /// Python, which looks at the times of its sources.
     CompiledModules,
@@ -186,22 +186,22 @@ enum Owner {
     BuildTool(&'static BuildDirectory),
 }
 
-fn owner_of(marks: &TreeMarks, full: &Path, path: &Path) -> Owner {
+fn owner_of(marks: &TreeMarks, full: &Path, path: &Path) -> ScrubOwner {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parent = path.parent().unwrap_or(Path::new(""));
     let is_beside =
         |files: &[&str]| files.iter().any(|file| marks.file(&parent.join(file)).is_some());
     if name == COMPILED_MODULES {
-        return Owner::CompiledModules;
+        return ScrubOwner::CompiledModules;
     }
     if name.ends_with(EDITABLE) && is_beside(PYTHON) {
-        return Owner::EditableLink;
+        return ScrubOwner::EditableLink;
     }
     let is_its = |owned: &&BuildDirectory| {
         let is_whole = owned.inside.is_none_or(|file| full.join(file).is_file());
         owned.name == name && is_whole && (owned.beside.is_empty() || is_beside(owned.beside))
     };
-    BUILD_DIRECTORIES.iter().find(is_its).map_or(Owner::Nobody, Owner::BuildTool)
+    BUILD_DIRECTORIES.iter().find(is_its).map_or(ScrubOwner::Nobody, ScrubOwner::BuildTool)
 }
 
 /// Returns the directories of a worktree that belong to build tools, relative to it.
@@ -218,8 +218,8 @@ pub(super) fn build_directories(tree: &Path, marks: &TreeMarks) -> Result<Vec<Pa
                 continue;
             }
             match owner_of(marks, &full, &path) {
-                Owner::BuildTool(_) | Owner::EditableLink => found.push(path),
-                Owner::CompiledModules | Owner::Nobody => {}
+                ScrubOwner::BuildTool(_) | ScrubOwner::EditableLink => found.push(path),
+                ScrubOwner::CompiledModules | ScrubOwner::Nobody => {}
             }
         }
     }
@@ -255,16 +255,16 @@ impl RoomScrub<'_> {
     /// Returns whether an untracked directory stays, after removing the parts of it that do not.
     fn stays(&self, full: &Path, path: &Path) -> Result<bool, WarmError> {
         match owner_of(self.marks, full, path) {
-            Owner::Nobody => return Ok(false),
-            Owner::CompiledModules => {
+            ScrubOwner::Nobody => return Ok(false),
+            ScrubOwner::CompiledModules => {
                 for (file, path) in listed(full)? {
                     if file.extension().is_none_or(|ending| ending != "pyc") {
                         self.discard(&path)?;
                     }
                 }
             }
-            Owner::EditableLink => {}
-            Owner::BuildTool(owned) => {
+            ScrubOwner::EditableLink => {}
+            ScrubOwner::BuildTool(owned) => {
                 for part in owned.without {
                     self.discard(&full.join(part))?;
                 }
