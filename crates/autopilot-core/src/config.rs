@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use crate::flaky::FlakyGates;
 use crate::gate_order::GateOrder;
-use crate::limit::ReviewGate;
+use crate::limit::{ReviewGate, YardstickChanges};
 use crate::rows::rows;
 use crate::step::Step;
 use crate::warmth::{LastWord, WarmGates};
@@ -291,6 +291,20 @@ pub struct Gates {
     /// The names of tests that are known to be flaky.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known_flaky: Vec<String>,
+    /// Patterns of more files that decide a verdict without being the product.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub yardstick: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub yardstick_changes: YardstickChanges,
+    /// Patterns of the reports that the tests' runner writes by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<String>,
+    /// A directory of tests that no agent sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<String>,
+    /// Whether the integrated change of a plan is reviewed against the plan's goal.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub whole_review: bool,
 }
 
 rows! {

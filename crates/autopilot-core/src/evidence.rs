@@ -4,6 +4,8 @@
 use crate::doubt::{Doubt, DoubtKind};
 use crate::flaky::FirstTry;
 use crate::guard::{Finding, FindingSource, Severity};
+use crate::test_report::TestReport;
+use crate::three_runs::ThreeRuns;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -24,6 +26,9 @@ pub struct RoundEvidence {
     /// The conflict that prevented a merge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict: Option<String>,
+    /// The runs beside this one, where the change touches what decides the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub three_runs: Option<Box<ThreeRuns>>,
 }
 
 /// One command and what the controller saw of it.
@@ -61,6 +66,9 @@ pub struct SeenCommand {
     /// The failure before this result, when the command was run again on the same tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_try: Option<FirstTry>,
+    /// The tests by the report of their runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<TestReport>>,
 }
 
 impl RoundEvidence {

@@ -41,6 +41,8 @@ pub mod skill;
 pub mod state;
 pub mod step;
 pub mod task_file;
+pub mod test_report;
+pub mod three_runs;
 pub mod wanted;
 pub mod warmth;
 pub mod workflow;

@@ -50,6 +50,9 @@ pub struct Limits {
     pub no_ops_max: u32,
     /// The power of a review to block a change.
     pub review: ReviewGate,
+    /// What it takes for a test of the base to fail with the change.
+    #[serde(default)]
+    pub yardstick_changes: YardstickChanges,
     /// The lanes of a step in the order of preference: each is the name of an account, or
     /// `account/model`. A step that is not here has its own account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -71,6 +74,22 @@ ReviewGate -> &'static str {
     Evidence: "evidence",
     /// A review never blocks.
     Advisory: "advisory",
+}}
+
+rows! {
+/// What it takes for a test of the base to fail with the change, to be skipped by it or to be gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+YardstickChanges -> &'static str {
+    /// Nothing; the person is told.
+    Told: "told",
+    /// The task's text or its paths name the test, or the reviewer accepts it by name.
+    #[default]
+    Reviewed: "reviewed",
+    /// The task's text or its paths name the test, or a person accepts it.
+    Person: "person",
+    /// The task's text or its paths name the test.
+    Refused: "refused",
 }}
 
 impl Limits {
@@ -156,6 +175,7 @@ impl Default for Limits {
             same_failures_max: 3,
             no_ops_max: 2,
             review: ReviewGate::Required,
+            yardstick_changes: YardstickChanges::default(),
             lanes: BTreeMap::new(),
             agents: BTreeMap::new(),
         }

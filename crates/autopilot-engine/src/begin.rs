@@ -391,6 +391,7 @@ pub fn limits(config: &Config) -> Limits {
         usd_per_task_max: config.budget.max_usd_per_task.map(Micros::from_usd),
         wall_max_ms: config.budget.max_wall.map(ms),
         review: config.gates.review,
+        yardstick_changes: config.gates.yardstick_changes,
         lanes: lanes.steps,
         agents: lanes.agents,
         ..Limits::default()

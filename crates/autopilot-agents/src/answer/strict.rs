@@ -90,7 +90,7 @@ mod tests {
         let strict = strict_form(&schema);
         insta::assert_snapshot!(strict["properties"]["issues"]["items"], @r#"{"type":"object","properties":{"severity":{"type":"string","enum":["blocker","major","minor"]},"message":{"type":"string"},"fix":{"type":"string","description":"What to change to settle the issue"},"file":{"type":["string","null"],"description":"Path from the root of the repository"},"line":{"type":["integer","null"],"description":"A line the change adds, by its new number, or removes, by its old number"},"criterion":{"type":["integer","null"],"description":"Number of the acceptance criterion that is not met"},"command":{"type":["string","null"],"description":"Name of the check that failed"}},"required":["severity","message","fix","file","line","criterion","command"],"additionalProperties":false}"#);
         assert_eq!(strict.get("if"), None);
-        assert_eq!(strict["required"], json!(["verdict", "summary", "issues"]));
+        assert_eq!(strict["required"], json!(["verdict", "summary", "issues", "accepted_tests"]));
     }
 
     #[test]

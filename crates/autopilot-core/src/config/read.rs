@@ -13,7 +13,8 @@ use std::str::FromStr;
 
 use crate::flaky::FlakyGates;
 use crate::gate_order::GateOrder;
-use crate::limit::ReviewGate;
+use crate::guard::path::PathPatterns;
+use crate::limit::{ReviewGate, YardstickChanges};
 use crate::step::Step;
 use crate::warmth::{LastWord, WarmGates};
 use regex::Regex;
@@ -209,6 +210,16 @@ fn gates(s: &mut ConfigSection<'_>) -> Gates {
         last_word: s.choice("last_word", &LastWord::ALL, LastWord::row, LastWord::default()),
         flaky: s.choice("flaky", &FlakyGates::ALL, FlakyGates::row, FlakyGates::default()),
         known_flaky: s.words("known_flaky").unwrap_or_default(),
+        yardstick: s.checked_words("yardstick", PathPatterns::fault).unwrap_or_default(),
+        yardstick_changes: s.choice(
+            "yardstick_changes",
+            &YardstickChanges::ALL,
+            YardstickChanges::row,
+            YardstickChanges::default(),
+        ),
+        reports: s.checked_words("reports", PathPatterns::fault).unwrap_or_default(),
+        holdout: s.word("holdout"),
+        whole_review: s.flag("whole_review", true),
     };
     match (gates.flaky, gates.known_flaky.is_empty()) {
         (FlakyGates::Known, true) => {

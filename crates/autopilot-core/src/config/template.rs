@@ -177,6 +177,12 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   flaky: fail                  # retry_once: a failed command runs once more on the same tree, and you are told;
 #                                # known: only if all failed tests are in known_flaky
 #   known_flaky: []              # names of tests, as the test runner prints them
+#   yardstick: []                # more files that decide a verdict, as in [ci/**, "*.golden"]
+#   yardstick_changes: reviewed  # a test of the base that fails needs the task's text or the reviewer's consent;
+#                                # told: you are only told; refused: only the task's text counts
+#   reports: []                  # reports that your test runner writes, as in ["target/**/TEST-*.xml"]
+#   holdout: null                # a directory of tests that agents never see, as in ../holdout
+#   whole_review: true           # review the whole change of a plan against the plan's goal
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
 #   home: [.asdfrc, .bundle/config, .cargo/config.toml, .condarc, .config/git/config, .config/go/env,
 #     .config/mise/config.toml, .config/pip/pip.conf, .config/uv/uv.toml, .gemrc, .gitconfig, .npmrc,

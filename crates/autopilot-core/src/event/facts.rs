@@ -4,6 +4,7 @@ use super::{Bill, SessionTotal, TaskEntry, is_default};
 use crate::doubt::{Doubt, DoubtKind};
 use crate::gate_book::GateMark;
 use crate::skill::Used;
+use crate::three_runs::{AcceptedTest, OpenTest};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The controller's observations of an attempt. Texts are in blobs, so that events stay small.
@@ -49,6 +50,12 @@ pub struct Facts {
     /// The gate that the attempt ran, or took over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Box<GateMark>>,
+    /// The tests of the base that the change breaks, skips or removes, and nothing accounts for yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<OpenTest>,
+    /// The tests of which a judge accepts that they fail, are skipped or are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<AcceptedTest>,
     /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,

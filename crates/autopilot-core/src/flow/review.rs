@@ -7,6 +7,7 @@ use crate::event::{Outcome, StepAnswer, Verdict};
 use crate::fingerprint::fingerprint;
 use crate::guard::Severity;
 use crate::limit::ReviewGate;
+use crate::three_runs::AcceptedTest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -19,6 +20,9 @@ pub struct ReviewAnswer {
     pub verdict: Verdict,
     pub summary: String,
     pub issues: Vec<ReviewIssue>,
+    /// The tests of which the reviewer accepts that they fail, are skipped or are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_tests: Vec<AcceptedTest>,
 }
 
 /// One issue of a review, with the evidence it cites.
@@ -223,7 +227,12 @@ mod tests {
     }
 
     fn refused(issues: Vec<ReviewIssue>) -> ReviewAnswer {
-        ReviewAnswer { verdict: Verdict::RequestChanges, summary: "almost".to_owned(), issues }
+        ReviewAnswer {
+            verdict: Verdict::RequestChanges,
+            summary: "almost".to_owned(),
+            issues,
+            accepted_tests: Vec::new(),
+        }
     }
 
     fn approved(issues: &[ReviewIssue]) -> ReviewAnswer {
@@ -333,6 +342,7 @@ mod tests {
     #[test]
     fn a_refusal_has_a_reason_and_a_mark_that_does_not_depend_on_the_order() {
         let answer = |verdict, issues: [&str; 2]| ReviewAnswer {
+            accepted_tests: Vec::new(),
             verdict,
             summary: "almost".to_owned(),
             issues: issues.map(|message| issue(Severity::Major, message)).into(),

@@ -122,6 +122,30 @@ fn resolve<'a>(directory: &'a str, path: &'a str) -> Option<Vec<&'a str>> {
     Some(parts)
 }
 
+/// Patterns of paths as they stand in a configuration: a directory means all that is in it, and a
+/// pattern without a directory means that name anywhere.
+pub struct PathPatterns {
+    rules: Vec<PathRule>,
+}
+
+impl PathPatterns {
+    /// Reads patterns; one that is not valid was refused with its configuration and matches nothing.
+    pub fn new(written: &[String]) -> PathPatterns {
+        PathPatterns { rules: rules(written, LetterCase::Matters, &mut Vec::new()) }
+    }
+
+    /// The pattern that names the file or a directory above it.
+    pub fn matching(&self, path: &str) -> Option<&str> {
+        let parts: Vec<&str> = path.split('/').collect();
+        self.rules.iter().find(|rule| rule.matches(&parts)).map(|rule| rule.written.as_str())
+    }
+
+    /// What is wrong with a pattern.
+    pub fn fault(written: &str) -> Option<String> {
+        PathRule::new(written, LetterCase::Matters).err().map(|why| format!("`{written}` {why}"))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum LetterCase {
     Matters,

@@ -11,8 +11,9 @@ use super::{CheckedWorkflow, PlanFault, Workflow, WorkflowRules};
 use crate::event::{Outcome, StepAnswer};
 use crate::plan::{Notes, PlanFaults};
 use crate::prompt::cut;
+use crate::three_runs::AcceptedTest;
 
-const KEYS: &[&str] = &["done", "summary", "reason", "nextWorkflow"];
+const KEYS: &[&str] = &["done", "summary", "reason", "nextWorkflow", "accepted_tests"];
 /// The longest summary or reason.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// The number of faults of an answer that its reason names.
@@ -32,6 +33,9 @@ pub struct Completion {
     /// The workflow to run next, which saves generating one.
     #[serde(rename = "nextWorkflow", default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Workflow>,
+    /// The tests of which the judge accepts that they fail, are skipped or are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_tests: Vec<AcceptedTest>,
 }
 
 impl Completion {
@@ -97,6 +101,14 @@ pub fn assess(json: &Value, rules: &WorkflowRules) -> Result<Assessed, Vec<PlanF
         text.map(|text| cut(text, TEXT_BYTES_MAX))
     };
     let (summary, reason) = (text("summary", &mut faults), text("reason", &mut faults));
+    let accepted_tests = match members.get("accepted_tests").map(Vec::deserialize) {
+        Some(Ok(accepted)) => accepted,
+        Some(Err(why)) => {
+            faults.add("/accepted_tests", format!("it is not a list of tests with reasons: {why}"));
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
     members.warn_of_unknown("the answer", &mut warnings);
     let next = match (done, members.get("nextWorkflow")) {
         (Some(true), Some(_)) => {
@@ -122,7 +134,7 @@ pub fn assess(json: &Value, rules: &WorkflowRules) -> Result<Assessed, Vec<PlanF
     let reason = reason.filter(|_| !done);
     let workflow = next.as_ref().map(|next| next.workflow.clone());
     Ok(Assessed {
-        completion: Completion { done, summary, reason, next: workflow },
+        completion: Completion { done, summary, reason, next: workflow, accepted_tests },
         next,
         warnings,
     })

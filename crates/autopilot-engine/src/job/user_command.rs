@@ -11,6 +11,7 @@ use autopilot_core::fingerprint::{failing_tests, failure_fingerprint, sha256_hex
 use autopilot_core::flaky::FirstTry;
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::test_report::TestReport;
 use autopilot_host::file;
 use autopilot_host::git::has_path;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -42,6 +43,8 @@ pub struct CommandCheck {
     pub first_try: Option<FirstTry>,
     /// The command ran over a seed.
     pub is_warm: bool,
+    /// The tests by the report of their runner.
+    pub report: Option<Box<TestReport>>,
 }
 
 impl CommandCheck {
@@ -105,6 +108,7 @@ impl CommandCheck {
             ended: self.ran.exit.code.is_some() && !self.ran.exit.timed_out && !self.ran.exit.stuck,
             ms: Some(self.ms),
             first_try: self.first_try.clone(),
+            report: self.report.clone(),
         }
     }
 }
@@ -234,6 +238,7 @@ impl Job {
             is_warm: false,
             ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             first_try: None,
+            report: None,
         })
     }
 }

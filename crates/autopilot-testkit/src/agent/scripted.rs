@@ -61,6 +61,7 @@ fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer 
         verdict: if done { Verdict::Approve } else { Verdict::RequestChanges },
         summary: String::new(),
         issues: line.issue.iter().cloned().collect(),
+        accepted_tests: Vec::new(),
     };
     let ground = ReviewGround {
         criteria: 2,

@@ -134,9 +134,12 @@ fn the_schemas_say_the_same_of_workflows() {
         assert_eq!(alone[key], within["$defs"]["workflow"][key], "{key}");
     }
     let strict = strict_form(&within);
-    assert_eq!(strict["required"], json!(["done", "summary", "reason", "nextWorkflow"]));
+    assert_eq!(
+        strict["required"],
+        json!(["done", "summary", "reason", "nextWorkflow", "accepted_tests"])
+    );
     let strict = AnswerSchema::parse("strict", &strict.to_string()).unwrap();
-    let nulls = json!({ "done": true, "summary": "s", "reason": null, "nextWorkflow": null });
+    let nulls = json!({ "done": true, "summary": "s", "reason": null, "nextWorkflow": null, "accepted_tests": null });
     assert_eq!(strict.faults(&nulls), []);
     let value: Value = serde_json::from_str(WORKFLOW).unwrap();
     assert_eq!(Workflow::schema().unwrap().faults(&without_nulls(value)), []);
