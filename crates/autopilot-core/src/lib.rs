@@ -46,3 +46,4 @@ pub mod three_runs;
 pub mod wanted;
 pub mod warmth;
 pub mod workflow;
+pub mod yardstick;
