@@ -24,6 +24,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
+pub use asked::{asks_to_change, asks_to_remove};
 pub use command_file::command_file;
 pub use finding::{
     FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, noted,

@@ -72,6 +72,9 @@ pub enum When {
     /// The task's tree becomes the result of the run, and was not yet proven from nothing. A task to
     /// which that does not apply is not told of the stage.
     LastWord,
+    /// A test of the base does not pass as it did, and the run asks a person about such tests. A task to
+    /// which that does not apply is not told of the stage.
+    TestsAreOpen,
 }
 
 /// The reason for which the last proof is saved.
@@ -117,6 +120,9 @@ Switch -> &'static str {
     ColdProof: "nobody asked to prove the result from nothing",
     /// The base is proven although an earlier run proved it (`--prove-base`).
     ProveBase: "nobody asked to prove the base again",
+    /// A change of what decides its verdict is proven with the base's tests as well. Runs that began under
+    /// an older version do without.
+    ThreeRuns: "the run began before tests of the base were run over the change",
 }}
 
 impl Switch {

@@ -18,6 +18,7 @@ use crate::evidence::SeenCommand;
 use crate::guard::Finding;
 use crate::limit::ReviewGate;
 use crate::task_file::TaskSpec;
+use crate::three_runs::OpenTest;
 
 pub use build::{builder, fix};
 pub use continued::{ContinuedWork, builder_continued, fix_continued};
@@ -25,6 +26,7 @@ pub(crate) use continued::{since, taken_up};
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};
+pub(crate) use review::open_tests;
 pub use review::{reviewer, uat_generate};
 pub use rules::BuildRules;
 pub use tree::tree_summary;
@@ -114,6 +116,8 @@ pub struct ReviewPrompt<'a> {
     pub differs: &'a [String],
     /// The findings of the guards.
     pub findings: &'a [Finding],
+    /// The tests of the base that the change breaks, skips or removes, and the task does not name.
+    pub open: &'a [OpenTest],
     /// The changed files with instructions for agents, which the reviewer finds as at the base.
     pub restored: &'a [String],
     /// Decides whether the reviewer is told to cite evidence.

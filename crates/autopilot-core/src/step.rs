@@ -145,6 +145,9 @@ Step -> StepRow {
     /// The controller validates the result once more, from nothing.
     Prove: controller("prove", "proving the result from nothing")
         .limits(LIKE_VALIDATE).run_word("FINAL_PROOF").judges(),
+    /// A person looks at the tests of the base that the change breaks, skips or removes.
+    AcceptTests: controller("accept_tests", "waiting for you to accept changed tests")
+        .asks_for("changed tests", "`autopilot show`, `autopilot diff`"),
 }}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {

@@ -345,6 +345,7 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::EndGate, end_gate),
         (Switch::FailFast, request.fail_fast),
         (Switch::ProveBase, request.prove_base),
+        (Switch::ThreeRuns, config.commands.has_tests()),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
         (

@@ -40,6 +40,7 @@ mod slot_dir;
 mod slot_seed;
 mod start_gate;
 mod talk;
+mod three_runs;
 mod train;
 mod uat;
 mod until;
@@ -349,9 +350,11 @@ impl Job {
             Step::Merge => self.merge().await,
             Step::Push => blocking(|| self.push()),
             Step::PullRequest => blocking(|| self.pull_request()),
-            Step::Tasks | Step::Decide | Step::ApprovePlan | Step::ApproveResult => {
-                Err(JobError::NoJob { step: self.want.step })
-            }
+            Step::Tasks
+            | Step::Decide
+            | Step::ApprovePlan
+            | Step::ApproveResult
+            | Step::AcceptTests => Err(JobError::NoJob { step: self.want.step }),
         }
     }
 

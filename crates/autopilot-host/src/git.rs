@@ -10,6 +10,7 @@ mod commit;
 mod digest;
 mod disposable;
 mod document;
+mod edited;
 mod error;
 mod fresh;
 mod hub;
@@ -40,6 +41,7 @@ mod sweep;
 mod train;
 mod transfer;
 pub(crate) mod tree_file;
+mod tree_text;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{
@@ -49,6 +51,7 @@ pub use change::{ChangeLimits, ChangedPath, GitChange, LineFact, PathStatus};
 pub use command::{CommandError, CommandStatus, GitCommand};
 pub use commit::{CommitRequest, CommittedTask, commit_task};
 pub use document::{DocumentRequest, commit_document};
+pub use edited::{EditRequest, TreeEdit, edited};
 pub use error::{FailureOutlook, GitError};
 pub use fresh::fresh_checkout;
 pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, HubDamage, ObjectMend};
@@ -73,3 +76,4 @@ pub(crate) use slot::is_lock_of;
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, MergedTask, Sought, Tip, Track, Wagon};
+pub use tree_text::{ChangedPathSides, TreeTexts, changed_sides, text_of};

@@ -7,6 +7,7 @@ use autopilot_core::event::TaskEnd;
 use autopilot_core::flow::merging::keeps_earlier_result;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
+use autopilot_core::three_runs;
 use std::collections::BTreeMap;
 
 /// The heading under which doubts are told.
@@ -52,7 +53,9 @@ pub fn doubts(state: &State) -> Vec<StandingDoubt> {
     };
     for task in state.tasks.iter().filter(|task| !is_out(task)) {
         let waived = waived(task).filter(|_| waivers(state).is_empty());
-        for doubt in results(task).chain(waived) {
+        let policy = state.run.limits.yardstick_changes;
+        let open = three_runs::doubts_of(policy, task);
+        for doubt in results(task).chain(open).chain(waived) {
             let tasks = by_text.entry(doubt).or_default();
             tasks.extend(task.parent.is_some().then(|| task.name().to_owned()));
         }

@@ -9,6 +9,7 @@ use crate::pipeline::{ALL_COLD, ChildOrder, Else, Failing, Sparing, Stage, Switc
 use crate::rail;
 use crate::state::{Status, Task};
 use crate::step::Step;
+use crate::three_runs;
 
 impl RecordDraft<'_> {
     /// Moves a task to the stage after its current one.
@@ -76,6 +77,10 @@ impl RecordDraft<'_> {
             When::LaterRounds => round > 1 && !self.is_begun_anew(task, round),
             When::Silently(switch) => self.state.is_on(switch, self.state.task(task)),
             When::LastWord => last_word::is_due(self.state, self.state.task(task)),
+            When::TestsAreOpen => three_runs::asks_a_person(
+                self.state.run.limits.yardstick_changes,
+                self.state.task(task),
+            ),
             When::On(switch) => {
                 let on = self.state.is_on(switch, self.state.task(task));
                 if !on {

@@ -2,7 +2,7 @@
 //! the goal is met; if not, the planner makes the next workflow.
 //!
 //! DONE means: the reviewer said so, and the controller's own validation of the result passed, if
-//! tests are configured.
+//! tests are configured. Tests of the base that do not pass as they did were accepted by name.
 
 use super::root::PROVE;
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, RoundReason, Weighed};
@@ -12,6 +12,7 @@ use crate::pipeline::{
 };
 use crate::state::{State, Task};
 use crate::step::Step;
+use crate::three_runs;
 
 /// The default number of iterations towards a goal.
 const ITERATIONS_MAX: u32 = 4;
@@ -52,12 +53,18 @@ pub const WORKFLOW_STEP: &[Stage] = &[
 ];
 
 /// Judges a round. A reviewer's no has left the pipeline already; only an explicit yes is a yes.
-pub fn weigh(_: &State, task: &Task) -> Weighed {
+pub fn weigh(state: &State, task: &Task) -> Weighed {
     let is_done = |verdict| verdict == Some(Verdict::Approve);
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict()));
     let mut weighed = Weighed::default();
     if let Some(text) = unproven(task) {
         weighed.overruled = said.then(|| format!("the reviewer said it was done although {text}"));
+        weighed.reasons.push(RoundReason { step: Step::Validate, text });
+    }
+    if let Some(text) = three_runs::refusal_of(state.run.limits.yardstick_changes, task) {
+        weighed.overruled = weighed
+            .overruled
+            .or(said.then(|| format!("the reviewer said it was done although {text}")));
         weighed.reasons.push(RoundReason { step: Step::Validate, text });
     }
     if !said {

@@ -1,15 +1,17 @@
 //! The paired loop: one agent builds, the controller proves, another agent reviews.
 //!
 //! DONE means: the controller's own validation passed on the exact tree that is merged, the review
-//! approved that change, and the acceptance run passed or was skipped on the record. A tree that becomes
+//! approved that change, the tests of the base pass over it or somebody accounts for those that do not,
+//! and the acceptance run passed or was skipped on the record. A tree that becomes
 //! the run's result was also proven from nothing.
 
 use super::{RoundReason, Weighed};
 use crate::event::{Outcome, Verdict};
 use crate::limit::ReviewGate;
-use crate::pipeline::{Else, Sparing, Stage, Switch, When, decide, serial, slot};
+use crate::pipeline::{Else, Sparing, Stage, Switch, When, decide, person, serial, slot};
 use crate::state::{State, Task};
 use crate::step::Step;
+use crate::three_runs;
 
 /// The stages of a task.
 pub const PAIRED: &[Stage] = &[
@@ -24,6 +26,7 @@ pub const PAIRED: &[Stage] = &[
         .spared(Sparing::Without(Switch::SpareCases, Switch::Uat))
         .fails(Else::Note),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::Note),
+    person(Step::AcceptTests).when(When::TestsAreOpen).fails(Else::Note),
     slot(Step::Prove).when(When::LastWord).fails(Else::Note),
     decide(Step::Decide).fails(Else::Again(Step::Fix)),
     serial(Step::Merge).fails(Else::Again(Step::Fix)),
@@ -34,6 +37,8 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
     let mut reasons = Vec::new();
     let unproven = [
         (Step::Validate, unvalidated(task)),
+        (Step::Validate, three_runs::refusal_of(state.run.limits.yardstick_changes, task)),
+        (Step::AcceptTests, failure(task, Step::AcceptTests)),
         (Step::Uat, unaccepted(task)),
         (Step::Prove, failure(task, Step::Prove)),
     ];
@@ -103,6 +108,7 @@ pub const WORKER_WORDS: &[(Step, &str)] = &[
     (Step::Review, "REVIEW"),
     (Step::UatGenerate, "UAT_GENERATE"),
     (Step::Uat, "UAT_RUN"),
+    (Step::AcceptTests, "REVIEW"),
     (Step::Prove, "VALIDATE"),
     (Step::Decide, "DECIDE"),
     (Step::Merge, "DECIDE"),

@@ -63,6 +63,43 @@ pub(super) fn asked_removal(task: &str, path: &str) -> AskedRemoval {
     sentences(&text).map(of_sentence).max().unwrap_or(AskedRemoval::No)
 }
 
+/// Whether the text asks for this test file to be deleted, moved, merged or renamed, by its name.
+pub fn asks_to_remove(task: &str, path: &str) -> bool {
+    asked_removal(task, path) == AskedRemoval::ByName
+}
+
+struct ChangePatterns {
+    verb: Regex,
+    /// What makes a sentence one about tests that stay as they are.
+    staying: Regex,
+}
+
+/// Whether the text asks for a test, or for the file of one, to be changed, by its name.
+pub fn asks_to_change(task: &str, name: &str) -> bool {
+    static ALL: LazyLock<Option<ChangePatterns>> = LazyLock::new(|| {
+        let of = |pattern: &str| Regex::new(pattern).ok();
+        Some(ChangePatterns {
+            verb: of(
+                r"\b(?:adapt|adjust|alter|amend|chang|correct|delet|disabl|drop|edit|fix|modif|reduc|remov|renam|replac|rewrit|skip|updat)\w*",
+            )?,
+            staying: of(
+                r"\b(?:as before|as it is|as they are|avoid|don't|keep|leave|never|no|nor|not|pass|passes|preserve|still|unchanged|without)\b|n't\b",
+            )?,
+        })
+    });
+    let Some(patterns) = ALL.as_ref() else { return false };
+    let (text, path) = (task.to_lowercase(), name.to_lowercase());
+    // A test may be meant by the name of its file alone.
+    let file = path.rsplit_once('/').map(|(_, file)| file);
+    let is_asked = |sentence: &str| {
+        let mut names = [Some(path.as_str()), file].into_iter().flatten();
+        names.any(|name| !places(sentence, name).is_empty())
+            && patterns.verb.is_match(sentence)
+            && !patterns.staying.is_match(sentence)
+    };
+    sentences(&text).any(is_asked)
+}
+
 /// The sentences of a text. A dot inside of a file name ends none.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.split(". ")).flat_map(|part| part.split([';', '!', '?']))

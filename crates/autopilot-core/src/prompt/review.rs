@@ -4,6 +4,7 @@ use super::part::{block, bullets, fenced, inline, numbered, ran};
 use super::{Caps, ReviewPrompt, UatGenerate};
 use crate::guard::{FindingSource, report};
 use crate::limit::ReviewGate;
+use crate::three_runs::OpenTest;
 
 /// The warning in every prompt that shows a change, before the change itself.
 const MATERIAL: &str = "\
@@ -20,6 +21,14 @@ the controller finds what is cited. `criterion`: the number of the acceptance cr
 met. `command`: the name of a check above that failed. `file` and `line`: a line that the change \
 adds (its new number) or removes (its old number). Cite in these fields; words in `message` do not \
 count.
+";
+
+/// Added where tests of the base are open: a judge accepts them by name or not at all.
+const OPEN: &str = "\
+\nThe controller ran the tests as they were before the change over the new code. The change breaks, skips \
+or removes these, and nothing in the task names them. Look at each. If the task can't be done without \
+that, list it in `accepted_tests` with `id` exactly as it stands between the first backticks and a \
+`reason` that names the criterion. Otherwise the verdict is a no: the change, not the test, is wrong.
 ";
 
 /// Added where a secret was found: a reviewer sees `[redacted]` there and could not object.
@@ -63,9 +72,22 @@ pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     if facts.findings.iter().any(|found| found.source == FindingSource::Secret) {
         text.push_str(SECRETS);
     }
+    text.push_str(&open_tests(facts.open, caps));
     text.push_str(&claims(facts, caps));
     text.push_str(&verdict(facts, caps));
     text
+}
+
+/// The tests of the base that somebody has to accept by name; nothing where there are none.
+pub(crate) fn open_tests(open: &[OpenTest], caps: Caps) -> String {
+    if open.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<String> = open.iter().map(OpenTest::words).collect();
+    format!(
+        "\n## Tests of the base that do not pass as they did\n\n{}{OPEN}",
+        bullets(&listed, caps)
+    )
 }
 
 fn criteria(title: &str, acceptance: &[String], caps: Caps) -> String {

@@ -6,8 +6,10 @@ use crate::doubt::Doubt;
 use crate::evidence::SeenCommand;
 use crate::number::count;
 use crate::prompt::{
-    BuildRules, Caps, ContinuedWork, FailedChecks, bullets, cut, fenced, ran, since, taken_up,
+    BuildRules, Caps, ContinuedWork, FailedChecks, bullets, cut, fenced, open_tests, ran, since,
+    taken_up,
 };
+use crate::three_runs::OpenTest;
 
 /// The bytes of one step's output in another's prompt.
 pub const OUTPUT_BYTES_MAX: usize = 18_000;
@@ -63,6 +65,8 @@ pub struct CompletionPrompt<'a> {
     pub validation: &'a [SeenCommand],
     /// The findings of the guards in the whole change that nobody has judged yet.
     pub doubts: &'a [Doubt],
+    /// The tests of the base that do not pass as they did.
+    pub open: &'a [OpenTest],
     /// The whole change of the run.
     pub diff: &'a str,
     /// The commit that the run started from.
@@ -195,6 +199,7 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
         let told: Vec<String> = facts.doubts.iter().map(|doubt| doubt.text.clone()).collect();
         text.push_str(&bullets(&told, caps));
     }
+    text.push_str(&open_tests(facts.open, caps));
     text.push_str(
         "\nAnswer {\"done\": true, \"summary\": …} only if the whole task is done and \
          no check failed. Otherwise answer {\"done\": false, \"reason\": …}; if you know how to \

@@ -19,6 +19,7 @@ use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::{self, Build, BuildRules, ContinuedWork, FailedChecks, Fix};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::three_runs;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
 use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, task_branch};
 
@@ -213,6 +214,7 @@ impl Job {
             .map(|why| FailedChecks { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
+        findings.extend(three_runs::findings_of(self.run.limits.yardstick_changes, &self.task));
         let base = self.known_failures()?;
         findings.extend(validation.checks.iter().filter_map(|seen| seen.tampering_finding(&base)));
         let fix = Fix {

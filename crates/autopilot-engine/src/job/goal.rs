@@ -159,6 +159,7 @@ impl Job {
             results: &results,
             validation: &evidence.checks,
             doubts: &found,
+            open: self.open_tests(),
             diff: &change.diff,
             base: Some(&self.run.base),
             rules: &rules,
@@ -179,6 +180,7 @@ impl Job {
         facts.notes.extend(assessed.warnings.iter().cloned());
         self.keep_answer(&mut facts, &assessed.completion, None)?;
         facts.said = Some(assessed.completion.said());
+        facts.accepted.clone_from(&assessed.completion.accepted_tests);
         if let Some(next) = assessed.next_if_not_done() {
             facts.notes.extend(self.capped(&next.workflow));
             facts.tasks = self.entries(next, self.task.round + 1)?;

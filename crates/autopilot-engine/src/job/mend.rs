@@ -7,6 +7,7 @@ use autopilot_core::pipeline::Switch;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::tail;
 use autopilot_core::task_file::{CommandOverrides, TaskSpec};
+use autopilot_core::three_runs::OpenTest;
 
 /// Lines of a failing command's output in the goal of the repair task.
 const TAIL_LINES_MAX: usize = 60;
@@ -16,6 +17,8 @@ const TAIL_LINES_MAX: usize = 60;
 pub(super) enum Mending<'a> {
     /// The merged tasks fail together.
     Together,
+    /// They break tests of the base for which nothing accounts.
+    Regression(&'a [OpenTest]),
     /// They do not do what these acceptance cases say.
     Cases(Option<&'a str>),
     /// They fail from nothing, and passed over what the base had built.
@@ -27,6 +30,9 @@ pub(super) enum Mending<'a> {
 
 const TOGETHER: &str = "All tasks of the plan are merged, but together they fail. Find out why and fix \
                         it with as small a change as possible; keep what the tasks were asked to do.";
+const REGRESSION: &str = "All tasks of the plan are merged, but tests that the repository had before do not pass over the result \
+     as they did, and no task accounts for that. Make them pass again, or restore them, with as small a \
+     change as possible; keep what the tasks were asked to do.";
 const FROM_NOTHING: &str = "Everything is merged and passed its checks over what an earlier build had left. From nothing, in \
      a fresh checkout without any build output, the result fails. Something depends on a file that is \
      not in the repository or not built from it. Find out what and fix it with as small a change as \
@@ -36,7 +42,7 @@ impl Mending<'_> {
     /// The beginning of the task's name, and its title.
     fn names(self) -> (&'static str, &'static str) {
         match self {
-            Mending::Together => ("integration-fix", "Integration fix"),
+            Mending::Together | Mending::Regression(_) => ("integration-fix", "Integration fix"),
             Mending::Cases(_) => ("uat-fix", "UAT fix"),
             Mending::FromNothing { .. } => ("proof-fix", "Proof fix"),
         }
@@ -45,6 +51,10 @@ impl Mending<'_> {
     fn goal(self) -> String {
         match self {
             Mending::Together | Mending::Cases(_) => TOGETHER.to_owned(),
+            Mending::Regression(open) => {
+                let listed: Vec<String> = open.iter().map(OpenTest::words).collect();
+                format!("{REGRESSION}\n{}", listed.join("\n"))
+            }
             Mending::FromNothing { culprit: None } => FROM_NOTHING.to_owned(),
             Mending::FromNothing { culprit: Some(task) } => {
                 format!("{FROM_NOTHING}\nIt fails since task `{task}` was merged.")
@@ -68,13 +78,16 @@ impl Job {
             let output = tail(&check.ran.tail, TAIL_LINES_MAX);
             goal.push_str(&format!("\n`{}`: {}\n{output}", check.line, check.failure()));
         }
-        let acceptance =
+        let mut acceptance: Vec<String> =
             failed.iter().map(|check| format!("`{}` exits with 0", check.line)).collect();
+        if let Mending::Regression(open) = mending {
+            acceptance.extend(open.iter().map(|test| format!("`{}` passes as it was", test.id)));
+        }
         let uat = failed.iter().find(|check| check.name == "uat").map(|check| check.line.clone());
         let mut commands = whole.commands.clone();
         commands.uat = uat.or(commands.uat);
         let cases = match mending {
-            Mending::Together => None,
+            Mending::Together | Mending::Regression(_) => None,
             Mending::Cases(cases) => cases,
             Mending::FromNothing { .. } => {
                 own_commands(&mut commands, failed);

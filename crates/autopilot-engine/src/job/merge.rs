@@ -52,7 +52,8 @@ impl Job {
             false => Vec::new(),
         };
         let (of, cancel) = (work.of.clone(), self.cancel.clone());
-        let request = MergeRequest { of, commit: commit.clone(), commands, cancel };
+        let accounted = self.open_ids_of(self.task.id)?;
+        let request = MergeRequest { of, commit: commit.clone(), commands, accounted, cancel };
         match self.integrate(request).await? {
             MergeVerdict::Merged(facts) => self.published(&work, &commit, *facts),
             MergeVerdict::Conflict(conflicts) => self.conflicted(&conflicts),

@@ -36,6 +36,7 @@ impl Job {
                 claimed: claimed.as_deref(),
                 differs: &differs,
                 findings: &evidence.findings,
+                open: self.open_tests(),
                 restored: &restored,
                 gate,
                 schema: ReviewAnswer::SCHEMA_JSON,
@@ -61,6 +62,7 @@ impl Job {
         };
         let weighed = weigh_issues(gate, &review, &ground);
         facts.said = Some(review.said(&weighed));
+        facts.accepted.clone_from(&review.accepted_tests);
         facts.fingerprint = review.fingerprint();
         facts.notes.extend(weighed.notes);
         let overruled = weighed.overruled.map(|text| Doubt::new(DoubtKind::Overruled, text));

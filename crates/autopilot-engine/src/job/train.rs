@@ -6,16 +6,18 @@
 //! merged, those after it are tried again.
 
 use super::own_work::{blocking, saving};
+use super::three_runs::{RunsOrder, RunsWanted};
 use super::workshop::Workshop;
 use super::{Cancel, Job, JobError};
 use autopilot_core::event::Facts;
 use autopilot_core::evidence::NewFailures;
+use autopilot_core::three_runs::{Accounts, ThreeRuns, refusal};
 use autopilot_host::fail;
 use autopilot_host::git::{
     Advanced, AttemptName, Border, Candidate, Conflicts, Coupled, GitError, Hub, Oid, Tip, Track,
     UserRepo, Wagon,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -70,6 +72,8 @@ pub struct MergeRequest {
     pub commit: Oid,
     /// The commands that proved the task by itself: name and command line.
     pub commands: Vec<(&'static str, String)>,
+    /// The tests of the base that the task changed, which were accounted for when it was judged.
+    pub accounted: Vec<String>,
     pub cancel: Cancel,
 }
 
@@ -307,16 +311,41 @@ impl Job {
         let missing = || JobError::Internal("there is no candidate to validate");
         let top = stack.cars.get(count - 1).ok_or_else(missing)?;
         let commands = all_commands(requests.iter().take(count));
-        let gate = self.checks(&top.commit, commands, Instant::now()).await?;
+        let gate = self.checks(&top.commit, commands.clone(), Instant::now()).await?;
         let checks = &gate.checks;
-        let evidence = gate.evidence();
+        let mut evidence = gate.evidence();
+        let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
+        if reasons.is_empty() {
+            let order = RunsOrder {
+                base: &stack.from.commit,
+                head: &top.commit,
+                green: &evidence,
+                commands: &commands,
+                wanted: RunsWanted::NoRegression,
+            };
+            let runs = self.runs_beside(&order).await?;
+            let of_members = requests.iter().take(count).flat_map(|it| &it.accounted);
+            reasons.extend(runs.as_ref().and_then(|runs| self.lost_by_merging(runs, of_members)));
+            evidence.three_runs = runs.map(Box::new);
+        }
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
-        let NewFailures { reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !reasons.is_empty() {
             facts.fingerprint = Some(super::validate::fingerprint(checks, &[]));
         }
         Ok(Looked { reasons, facts })
+    }
+
+    /// The reason why tests of the branch that no member has accounted for are lost by merging them.
+    fn lost_by_merging<'a>(
+        &self,
+        runs: &ThreeRuns,
+        accounted: impl Iterator<Item = &'a String>,
+    ) -> Option<String> {
+        let accounted: BTreeSet<&String> = accounted.collect();
+        let mut open = runs.open.clone();
+        open.retain(|test| !accounted.contains(&test.id));
+        refusal(&open, self.run.limits.yardstick_changes, Accounts::default())
     }
 
     fn tell_all(&self, members: &mut Vec<Waiting>, stack: &TrainStack, proof: Proof) {

@@ -3,6 +3,7 @@
 
 use super::change::in_guard_words;
 use super::mend::Mending;
+use super::three_runs::{RunsOrder, RunsWanted};
 use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::{CommandRan, Summary};
@@ -14,6 +15,7 @@ use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
 use autopilot_core::guard::{Finding, broken_rules, doubts, noted};
 use autopilot_core::step::Step;
+use autopilot_core::three_runs::{self, Accounts};
 use autopilot_host::git::{GitChange, Oid};
 
 impl Job {
@@ -25,14 +27,27 @@ impl Job {
         let change = self.change()?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
-        let gate = self.checks(&commit, commands, self.began).await?;
+        let gate = self.checks(&commit, commands.clone(), self.began).await?;
         let checks = &gate.checks;
-        let evidence = RoundEvidence {
+        let mut evidence = RoundEvidence {
             differs: self.differences(checks, &change)?,
             findings,
             ..gate.evidence()
         };
+        let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
+        if reasons.is_empty() {
+            let base = if is_whole { self.run_base()? } else { self.base()? };
+            let (wanted, green) = (RunsWanted::Both, &evidence);
+            let order =
+                RunsOrder { base: &base, head: &commit, green, commands: &commands, wanted };
+            let mut runs = self.runs_beside(&order).await?;
+            if let Some(runs) = &mut runs {
+                self.account(runs, &spec, &change);
+            }
+            evidence.three_runs = runs.map(Box::new);
+        }
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
+        reasons.extend(self.weighed_runs(&evidence, &mut facts)?);
         facts.tree = self.task.tree.clone();
         let claims = evidence.differs.iter().map(|text| Doubt::new(DoubtKind::Claim, text));
         facts.doubts.extend(doubts(&evidence.findings).into_iter().chain(claims));
@@ -41,7 +56,6 @@ impl Job {
         let files = in_guard_words(&change).files.into_iter().map(|file| file.path).collect();
         let rewriting = evidence.checks.iter().filter_map(|seen| seen.rewriting(&base, &files));
         facts.doubts.extend(rewriting);
-        let NewFailures { mut reasons, excused } = self.new_failures(checks, &evidence)?;
         facts.excuse(excused);
         if !is_whole && change.base_tree == change.tree {
             reasons.push("nothing was changed".to_owned());
@@ -51,13 +65,41 @@ impl Job {
             return Ok((Outcome::Passed, facts));
         }
         facts.fingerprint = Some(fingerprint(checks, &evidence.findings));
+        let broken = evidence.three_runs.as_ref().map(|runs| runs.unasked()).unwrap_or_default();
         let is_mended = self.task.stage().is_some_and(|stage| stage.brings(false).is_some());
         if is_whole && is_mended {
             let failed: Vec<&CommandCheck> =
                 checks.iter().filter(|check| !check.is_clean()).collect();
-            facts.tasks.push(self.mending_task(&spec, &failed, Mending::Together)?);
+            let mending = match failed.is_empty() {
+                true => Mending::Regression(&broken),
+                false => Mending::Together,
+            };
+            facts.tasks.push(self.mending_task(&spec, &failed, mending)?);
         }
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
+    }
+
+    /// Puts what the runs beside the gate have shown into the facts. What is left open goes to whoever
+    /// judges the round; where nobody does, it is a reason for a no.
+    fn weighed_runs(
+        &self,
+        evidence: &RoundEvidence,
+        facts: &mut Facts,
+    ) -> Result<Option<String>, JobError> {
+        let Some(runs) = &evidence.three_runs else { return Ok(None) };
+        facts.doubts.extend(runs.doubts());
+        facts.notes.extend(three_runs::neutral_lines(runs));
+        let mut open = runs.unasked();
+        if self.task.parent.is_none() {
+            // Each task has accounted for its own.
+            let known = self.accounted_by_tasks()?;
+            open.retain(|test| !known.contains(&test.id));
+        }
+        let policy = self.run.limits.yardstick_changes;
+        let reason = three_runs::refusal(&open, policy, Accounts::default())
+            .filter(|_| !three_runs::has_judge(self.task.pipeline));
+        facts.open = open;
+        Ok(reason)
     }
 
     /// Checks that the base is green before the first agent is paid, unless a red base is allowed.

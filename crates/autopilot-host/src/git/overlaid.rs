@@ -1,7 +1,9 @@
 //! A commit with some of its files as they are in another one.
 
-use super::commit::{NewCommit, write_commit};
-use super::error::{GitError, OnFile};
+use std::collections::BTreeMap;
+
+use super::edited::{EditRequest, TreeEdit, edited};
+use super::error::GitError;
 use super::hub::Hub;
 use super::identity::CommitIdentity;
 use super::object::Oid;
@@ -23,37 +25,17 @@ pub fn overlaid(
     identity: &CommitIdentity,
     now: i64,
 ) -> Result<Overlaid, GitError> {
-    let mut lines = Vec::new();
+    let mut edits = BTreeMap::new();
     let mut paths = Vec::new();
     for FileDifference { path, new, .. } in hub.differences(commit, from)? {
         let name = String::from_utf8_lossy(&path).into_owned();
         if is_wanted(&name) {
-            // A mode of zero removes the path.
-            let line = match new {
-                Some((mode, oid)) => format!("{mode:o} {oid}\t"),
-                None => format!("0 {}\t", "0".repeat(commit.as_str().len())),
-            };
-            lines.extend_from_slice(line.as_bytes());
-            lines.extend_from_slice(&path);
-            lines.push(0);
+            let edit = new.map_or(TreeEdit::Absent, |(mode, oid)| TreeEdit::Object { mode, oid });
+            edits.insert(path, edit);
             paths.push(name);
         }
     }
-    if paths.is_empty() {
-        return Ok(Overlaid { commit: commit.clone(), paths });
-    }
-    let dir = tempfile::tempdir_in(hub.state()).on("create an index in", hub.state())?;
-    let index = dir.path().join("index");
-    let git = |what: &str| hub.git(what.to_owned()).index(&index);
-    git("start a tree").args(["read-tree", commit.as_str()]).ok()?;
-    git("change a tree").args(["update-index", "-z", "--index-info"]).stdin(lines).ok()?;
-    let tree = git("write a tree").args(["write-tree"]).oid()?;
-    let new = NewCommit {
-        tree: &tree,
-        parents: std::slice::from_ref(commit),
-        message: "Instructions as at the base of the run",
-        identity,
-        now,
-    };
-    Ok(Overlaid { commit: write_commit(hub, &new)?, paths })
+    let message = "Instructions as at the base of the run";
+    let commit = edited(hub, &EditRequest { commit, message, identity, now }, &edits)?;
+    Ok(Overlaid { commit, paths })
 }

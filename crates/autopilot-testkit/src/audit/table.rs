@@ -10,13 +10,22 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
         Some(Step::Build | Step::Fix) => &[Step::Validate],
         // The review may be switched off, for all rounds or for failing ones; the cases too, where
         // nothing runs them.
-        Some(Step::Validate) => {
-            &[Step::Review, Step::UatGenerate, Step::Uat, Step::Prove, Step::Decide]
+        Some(Step::Validate) => &[
+            Step::Review,
+            Step::UatGenerate,
+            Step::Uat,
+            Step::AcceptTests,
+            Step::Prove,
+            Step::Decide,
+        ],
+        Some(Step::Review) => {
+            &[Step::UatGenerate, Step::Uat, Step::AcceptTests, Step::Prove, Step::Decide]
         }
-        Some(Step::Review) => &[Step::UatGenerate, Step::Uat, Step::Prove, Step::Decide],
-        Some(Step::UatGenerate) => &[Step::Uat, Step::Prove, Step::Decide],
+        Some(Step::UatGenerate) => &[Step::Uat, Step::AcceptTests, Step::Prove, Step::Decide],
         // What becomes the result is proven from nothing first.
-        Some(Step::Uat) => &[Step::Prove, Step::Decide],
+        Some(Step::Uat) => &[Step::AcceptTests, Step::Prove, Step::Decide],
+        // A person is asked about tests of the base that no longer pass.
+        Some(Step::AcceptTests) => &[Step::Prove, Step::Decide],
         Some(Step::Prove) => &[Step::Decide],
         Some(Step::Decide) => &[Step::Merge, Step::Fix],
         // A conflict is a failed round.

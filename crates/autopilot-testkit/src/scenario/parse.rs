@@ -308,6 +308,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "spare-cases" => Ok(Switch::SpareCases),
         "cold-proof" => Ok(Switch::ColdProof),
         "prove-base" => Ok(Switch::ProveBase),
+        "three-runs" => Ok(Switch::ThreeRuns),
         other => Err(format!("`{other}` is no switch")),
     }
 }

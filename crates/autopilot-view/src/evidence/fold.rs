@@ -10,6 +10,7 @@ use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::evidence::{RoundEvidence, SeenCommand};
 use autopilot_core::state::{Run, Shown, Task};
 use autopilot_core::step::Step;
+use autopilot_core::three_runs;
 
 /// The command that fails when it changes files; another that does is told in a doubt.
 const FORMAT: &str = "format";
@@ -67,7 +68,7 @@ pub fn statement_of_merge(
             .collect(),
         acceptance: acceptance(task, own_tree, source),
         waived: waived(task),
-        doubts: doubts(task),
+        doubts: doubts(run, task),
         ..empty(run, source)
     };
     Some(statement(run, merged, predicate))
@@ -191,9 +192,11 @@ fn waived(task: &Task) -> Vec<String> {
     why.map(|why| format!("review skipped: {why}")).into_iter().collect()
 }
 
-fn doubts(task: &Task) -> Vec<EvidenceDoubt> {
+fn doubts(run: &Run, task: &Task) -> Vec<EvidenceDoubt> {
     let shown = task.results.keys().filter_map(|step| task.shown(*step));
-    let all: Vec<Doubt> = shown.flat_map(|shown| shown.facts.doubts.iter().cloned()).collect();
+    let open = three_runs::doubts_of(run.limits.yardstick_changes, task);
+    let told = shown.flat_map(|shown| shown.facts.doubts.iter().cloned());
+    let all: Vec<Doubt> = told.chain(open).collect();
     ranked(all).into_iter().map(doubt).collect()
 }
 
