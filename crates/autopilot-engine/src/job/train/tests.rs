@@ -18,6 +18,7 @@ fn request(task: &str) -> MergeRequest {
     MergeRequest {
         of,
         commit: oid,
+        accounted: Vec::new(),
         commands: vec![("tests", "sh test.sh".into()), ("lint", format!("lint {task}"))],
         cancel: Cancel::default(),
     }
