@@ -122,7 +122,8 @@ impl<'a> AskedWords<'a> {
     }
 
     fn is_quoted(&self, word: &str) -> bool {
-        let is_there = |text: &&str| tokens(text).contains(&LineToken::Word(word)) || text == word;
+        let is_there =
+            |text: &&str| tokens(text).contains(&LineToken::Word(word)) || **text == *word;
         !word.is_empty() && self.quoted.iter().any(|text| is_there(text))
     }
 }
