@@ -17,6 +17,7 @@ use autopilot_core::id::{Micros, Time};
 use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{Shown, State};
 use autopilot_core::step::Step;
+use autopilot_core::three_runs::{AcceptedTest, OpenTest, OpenTestKind};
 use autopilot_core::wanted::Want;
 pub use drought::Drought;
 pub use planner::count_urgency;
@@ -238,12 +239,16 @@ impl Drawn {
             Step::Validate if now.parent.is_none() => {
                 no(play, fails && fate.chance(300), "the whole does not hold");
                 play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
+                if now.pipeline.place(Step::Completion).is_some() {
+                    self.leave_open(&format!("whole-{}", now.round), play);
+                }
             }
             Step::Validate => {
                 // The same tree shows the same failure.
                 let shown = mix_bytes(self.seed, tree.as_bytes());
                 no(play, fails && shown % 100 < 40, "tests fail");
                 play.facts.fingerprint = Some(format!("f{}", shown % 7));
+                self.leave_open(&tree, play);
                 play.facts.tree = Some(tree);
             }
             // Which task is the only one left depends on who was faster, where several work at once.
@@ -257,7 +262,10 @@ impl Drawn {
                 no(play, fails && fate.chance(200), "it does not hold from nothing");
                 play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
             }
-            Step::Review => self.review(scene, play, &mut fate),
+            Step::Review => {
+                self.review(scene, play, &mut fate);
+                self.accept(scene, play, &mut fate);
+            }
             Step::UatGenerate => no(play, fails && fate.chance(50), "no cases"),
             Step::Uat => match fails && fate.chance(200) {
                 true => no(play, true, "acceptance fails"),
@@ -283,12 +291,39 @@ impl Drawn {
                 play.facts.tree = Some(made);
                 no(play, fails && fate.chance(250), "the step failed");
             }
-            Step::Completion => self.complete(scene, play, &mut fate),
+            Step::Completion => {
+                self.complete(scene, play, &mut fate);
+                self.accept(scene, play, &mut fate);
+            }
             Step::Schedule => no(play, fails && fate.chance(30), "the plan is not valid"),
             _ => {}
         }
         if is_serial(step) && play.outcome != Outcome::Passed {
             play.has_effect = false;
+        }
+    }
+
+    /// Leaves tests of the base open, the same ones for the same tree.
+    fn leave_open(&self, tree: &str, play: &mut Play) {
+        let shown = mix_bytes(self.seed ^ 2, tree.as_bytes());
+        if !self.has(Fault::Fails) || shown % 100 >= 20 {
+            return;
+        }
+        let kind = OpenTestKind::ALL[(shown / 100) as usize % OpenTestKind::ALL.len()];
+        let test = |id: &str| OpenTest { id: id.to_owned(), kind, file: None };
+        play.facts.open =
+            ["t1", "t2"].iter().take(1 + (shown / 7) as usize % 2).map(|id| test(id)).collect();
+    }
+
+    /// Accepts some of the tests that the task's round has left open.
+    fn accept(&self, scene: &Scene<'_>, play: &mut Play, fate: &mut Random) {
+        let shown = scene.state.task(scene.want.task).shown(Step::Validate);
+        let open = shown.map(|shown| shown.facts.open.as_slice()).unwrap_or_default();
+        for test in open {
+            if fate.chance(600) {
+                let reason = "the task needs it".to_owned();
+                play.facts.accepted.push(AcceptedTest { id: test.id.clone(), reason });
+            }
         }
     }
 

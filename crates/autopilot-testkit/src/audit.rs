@@ -13,6 +13,7 @@ mod record;
 pub mod rule;
 mod settling;
 pub mod table;
+mod yardstick;
 
 use crate::world::git::Git;
 use crate::world::process::Processes;

@@ -2,12 +2,12 @@
 
 use crate::agent::{Agents, Drawn, Drought};
 use crate::fault::{Fault, Faults};
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::world::{Plan, World};
 use autopilot_core::event::{HoldWhy, MachineFault, RunSpec, TaskEnd, TaskEntry};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::Micros;
-use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::limit::{Limits, ReviewGate, YardstickChanges};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::{Role, Step};
@@ -123,6 +123,8 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
         become_planned(&mut spec, &mut Random::stream(seed, 2005));
     }
     spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
+    let policies = YardstickChanges::ALL;
+    spec.limits.yardstick_changes = policies[mix(seed, 2012) as usize % policies.len()];
     if is_proven_cold(seed) {
         spec.switches.insert(Switch::ColdProof);
     }

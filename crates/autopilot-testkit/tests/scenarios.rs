@@ -23,6 +23,8 @@ mod session;
 mod time;
 #[path = "scenarios/turn.rs"]
 mod turn;
+#[path = "scenarios/yardstick.rs"]
+mod yardstick;
 
 fn story(text: &str) -> Story {
     match play(text) {

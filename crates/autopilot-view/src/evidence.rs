@@ -6,10 +6,12 @@
 
 mod check;
 mod fold;
+mod three_runs;
 mod whole;
 
 pub use check::{CommitFacts, EvidenceFault, differences, faults, lack_of_proof};
 pub use fold::{EvidenceSource, MergedCommit, statement_of_merge};
+pub use three_runs::{EvidenceOpenTest, EvidenceProofRun, EvidenceThreeRuns};
 pub use whole::{statement_of_tip, with_whole};
 
 use autopilot_core::doubt::DoubtKind;
@@ -128,6 +130,9 @@ pub struct EvidenceGate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<AttemptId>,
     pub commands: Vec<EvidenceCommand>,
+    /// The runs on other trees beside it, where the change touches what decides its verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub three_runs: Option<Box<EvidenceThreeRuns>>,
     /// Failures that the base has too.
     pub excused: Vec<String>,
     /// When the verdict was on record; a merge is on record after its note.

@@ -180,3 +180,47 @@ pub fn uat_generate(facts: &UatGenerate<'_>, caps: Caps) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task_file::TaskSpec;
+    use crate::three_runs::OpenTestKind;
+
+    const CAPS: Caps = Caps { prompt_bytes_max: 2_000, tail_lines_max: 10 };
+
+    fn facts<'a>(task: &'a TaskSpec, diff: &'a str, open: &'a [OpenTest]) -> ReviewPrompt<'a> {
+        ReviewPrompt {
+            task,
+            diff,
+            open,
+            restored: &[],
+            validation: &[],
+            claimed: None,
+            differs: &[],
+            findings: &[],
+            gate: ReviewGate::Required,
+            schema: "{}",
+        }
+    }
+
+    #[test]
+    fn a_cut_diff_is_said_to_be_cut() {
+        let (task, diff) = (TaskSpec::default(), "+x\n".repeat(5_000));
+        let text = reviewer(&facts(&task, &diff, &[]), CAPS);
+        assert!(text.contains("The diff is cut.") && text.contains("bytes left out …]"));
+        assert!(text.len() < 3 * CAPS.prompt_bytes_max);
+    }
+
+    #[test]
+    fn broken_tests_of_the_base_are_listed_by_their_names() {
+        let task = TaskSpec::default();
+        let test = OpenTest { id: "a::b".to_owned(), kind: OpenTestKind::IsGone, file: None };
+        let told = reviewer(&facts(&task, "+x", std::slice::from_ref(&test)), CAPS);
+        assert!(
+            told.contains("- `a::b` is gone\n\nThe controller ran the tests as they were"),
+            "{told}"
+        );
+        assert!(!reviewer(&facts(&task, "+x", &[]), CAPS).contains("do not pass as they did"));
+    }
+}

@@ -542,27 +542,6 @@ fn a_reviewer_is_told_how_to_cite_where_only_evidence_blocks() {
 }
 
 #[test]
-fn a_cut_diff_is_said_to_be_cut() {
-    let task = task();
-    let diff = "+x\n".repeat(5_000);
-    let facts = ReviewPrompt {
-        open: &[],
-        task: &task,
-        restored: &[],
-        diff: &diff,
-        validation: &[],
-        claimed: None,
-        differs: &[],
-        findings: &[],
-        gate: ReviewGate::Required,
-        schema: "{}",
-    };
-    let text = reviewer(&facts, CAPS);
-    assert!(text.contains("The diff is cut.") && text.contains("bytes left out …]"));
-    assert!(text.len() < 2 * CAPS.prompt_bytes_max);
-}
-
-#[test]
 fn the_policy_decides_what_is_said_of_skills_and_network() {
     let task = task();
     let none = SkillPolicy {

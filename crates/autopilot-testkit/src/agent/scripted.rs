@@ -9,6 +9,7 @@ use autopilot_core::id::Micros;
 use autopilot_core::input::AttemptWord;
 use autopilot_core::state::{State, Task};
 use autopilot_core::step::Step;
+use autopilot_core::three_runs::{AcceptedTest, OpenTest};
 use autopilot_core::wanted::Want;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,6 +30,10 @@ pub struct Line {
     pub brings: Option<Vec<TaskEntry>>,
     /// It did not start from nothing.
     pub is_warm: bool,
+    /// The tests of the base that it leaves open.
+    pub open: Vec<OpenTest>,
+    /// The tests that it accepts by name.
+    pub accepted: Vec<AcceptedTest>,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -148,6 +153,8 @@ impl Scripted {
             issue: None,
             brings: None,
             is_warm: false,
+            open: Vec::new(),
+            accepted: Vec::new(),
             is_begun: true,
         };
         let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
@@ -159,7 +166,8 @@ impl Scripted {
             None => plain,
         };
         let tasks = self.brought(&line, now, scene.state);
-        let mut facts = Facts { tasks, warm: line.is_warm, ..Facts::default() };
+        let (open, accepted) = (line.open.clone(), line.accepted.clone());
+        let mut facts = Facts { tasks, open, accepted, warm: line.is_warm, ..Facts::default() };
         let outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },

@@ -156,7 +156,8 @@ impl Books {
             true => whole.did(Step::Validate) && whole.validated == self.merged,
             false => whole.left_out(Step::Validate) || whole.did(Step::Validate),
         };
-        kept(is_proven, || "I6: the tests did not pass on what is delivered".to_owned())
+        kept(is_proven, || "I6: the tests did not pass on what is delivered".to_owned())?;
+        self.is_accounted_for(whole)
     }
 
     /// A yes that is not believed: the tests are against it, and that is on the record.
@@ -183,6 +184,9 @@ impl Books {
             Some((Outcome::Failed { why }, _)) => Some(why),
             Some(_) | None => None,
         };
+        if at == Step::Decide && self.is_accounted_for(entry).is_err() && words.is_none() {
+            return kept(!reasons.is_empty(), || "S1: nothing is carried on".to_owned());
+        }
         let says = |reason: &RoundReason| reason.step == shown_by && Some(&reason.text) == words;
         kept(reasons.iter().any(says), || format!("S1: what {shown_by} said is not carried on"))
     }

@@ -36,6 +36,9 @@ impl Books {
         if from.is_none() && !before.is_continued {
             self.may_open(task, step, &before)?;
         }
+        if step == Step::AcceptTests {
+            self.may_ask_about_tests(&before)?;
+        }
         if step == Step::Merge {
             self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
         }

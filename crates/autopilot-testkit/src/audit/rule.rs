@@ -438,6 +438,7 @@ impl Books {
             None => entry.waived.contains(&Step::Uat),
         };
         kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))?;
+        self.is_accounted_for(entry)?;
         kept(!entry.said_no(Step::Prove), || {
             format!("I6: {tree} of {} does not hold from nothing", entry.name)
         })

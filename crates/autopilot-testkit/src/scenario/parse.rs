@@ -12,9 +12,10 @@ use autopilot_core::guard::{
 };
 use autopilot_core::id::Micros;
 use autopilot_core::input::{Ask, AttemptWord};
-use autopilot_core::limit::{Limits, ReviewGate};
+use autopilot_core::limit::{Limits, ReviewGate, YardstickChanges};
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
+use autopilot_core::three_runs::{AcceptedTest, OpenTest, OpenTestKind};
 use std::collections::{BTreeSet, VecDeque};
 
 pub struct Script {
@@ -231,6 +232,8 @@ fn item(words: &str) -> Result<Line, String> {
         issue: None,
         brings: None,
         is_warm: false,
+        open: Vec::new(),
+        accepted: Vec::new(),
         is_begun: false,
     };
     while let Ok(word) = next() {
@@ -241,10 +244,21 @@ fn item(words: &str) -> Result<Line, String> {
             "bringing" => line.brings = Some(names(next()?)),
             "given" => line.given = Some(money(next()?)?),
             "warm" => line.is_warm = true,
+            "opens" => line.open.push(open(next()?, OpenTestKind::Fails)),
+            "loses" => line.open.push(open(next()?, OpenTestKind::IsGone)),
+            "uncompiled" => line.open.push(open(next()?, OpenTestKind::DoesNotCompile)),
+            "accepts" => {
+                let (id, reason) = (next()?.to_owned(), "the task needs it".to_owned());
+                line.accepted.push(AcceptedTest { id, reason });
+            }
             usd => line.bills.push(money(usd)?),
         }
     }
     Ok(line)
+}
+
+fn open(id: &str, kind: OpenTestKind) -> OpenTest {
+    OpenTest { id: id.to_owned(), kind, file: None }
 }
 
 /// How a step ends that finds a secret in the change, weighed as in a real one: `known` for the value
@@ -341,6 +355,10 @@ fn limit(limits: &mut Limits, words: &str) -> Result<(), String> {
         ["agent", of, ref names @ ..] => {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
             limits.agents.insert(of.to_owned(), names);
+        }
+        ["yardstick", policy] => {
+            let known = YardstickChanges::ALL.into_iter().find(|known| known.row() == &policy);
+            limits.yardstick_changes = known.ok_or_else(|| format!("`{policy}`?"))?;
         }
         ["review", "required"] => limits.review = ReviewGate::Required,
         ["review", "evidence"] => limits.review = ReviewGate::Evidence,

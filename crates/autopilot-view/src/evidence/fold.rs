@@ -1,5 +1,6 @@
 //! The fold of one merged task.
 
+use super::three_runs::three_runs;
 use super::{
     EvidenceAcceptance, EvidenceCommand, EvidenceDoubt, EvidenceGate, EvidenceKind,
     EvidencePredicate, EvidenceReview, EvidenceRun, EvidenceStatement, EvidenceSubject,
@@ -10,7 +11,7 @@ use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::evidence::{RoundEvidence, SeenCommand};
 use autopilot_core::state::{Run, Shown, Task};
 use autopilot_core::step::Step;
-use autopilot_core::three_runs;
+use autopilot_core::three_runs::doubts_of;
 
 /// The command that fails when it changes files; another that does is told in a doubt.
 const FORMAT: &str = "format";
@@ -120,6 +121,10 @@ pub(super) fn gate(
     let seen = mark.and_then(|mark| mark.evidence.as_deref()).or(shown.facts.answer.as_deref());
     let text = seen.and_then(|hash| (source.read)(hash)).unwrap_or_default();
     let seen: RoundEvidence = serde_json::from_str(&text).unwrap_or_default();
+    // The record of a gate has its commands alone; what ran beside it is in the answer of the attempt.
+    let answer = shown.facts.answer.as_deref().and_then(|hash| (source.read)(hash));
+    let answer: RoundEvidence =
+        answer.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let on = mark.and_then(|mark| mark.tree.as_deref()).or(tree);
     EvidenceGate {
         kind,
@@ -129,12 +134,13 @@ pub(super) fn gate(
         warm: shown.facts.warm,
         taken_from: mark.and_then(|mark| mark.taken),
         commands: seen.checks.iter().map(command).collect(),
+        three_runs: answer.three_runs.as_deref().map(three_runs).map(Box::new),
         excused: shown.facts.excused.clone(),
         ended_at: Some(shown.at.rfc3339()),
     }
 }
 
-fn command(seen: &SeenCommand) -> EvidenceCommand {
+pub(super) fn command(seen: &SeenCommand) -> EvidenceCommand {
     EvidenceCommand {
         name: seen.name.clone(),
         command: seen.command.clone(),
@@ -194,7 +200,7 @@ fn waived(task: &Task) -> Vec<String> {
 
 fn doubts(run: &Run, task: &Task) -> Vec<EvidenceDoubt> {
     let shown = task.results.keys().filter_map(|step| task.shown(*step));
-    let open = three_runs::doubts_of(run.limits.yardstick_changes, task);
+    let open = doubts_of(run.limits.yardstick_changes, task);
     let told = shown.flat_map(|shown| shown.facts.doubts.iter().cloned());
     let all: Vec<Doubt> = told.chain(open).collect();
     ranked(all).into_iter().map(doubt).collect()
