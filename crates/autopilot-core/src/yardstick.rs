@@ -6,6 +6,7 @@
 
 mod body;
 mod compose;
+mod rust;
 
 use crate::guard::path::PathPatterns;
 use std::collections::BTreeSet;
