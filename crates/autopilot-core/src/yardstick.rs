@@ -6,7 +6,9 @@
 
 mod body;
 mod compose;
+mod manifest;
 mod rust;
+mod section;
 
 use crate::guard::path::PathPatterns;
 use std::collections::BTreeSet;
