@@ -269,6 +269,13 @@ pub(super) fn test_modules(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether a file declares a module of this name in another file.
+pub(super) fn declares(text: &str, module: &str) -> bool {
+    let file = read(text);
+    let mut items = file.iter().flat_map(|file| &file.items);
+    items.any(|item| item.body.is_none() && item.key.strip_prefix("mod ") == Some(module))
+}
+
 /// Whether a file is compiled for tests alone, as it says itself.
 pub(super) fn is_test_only(text: &str) -> bool {
     share(text) == RustShare::Tests

@@ -155,7 +155,7 @@ fn table_end(rules: SectionRules, text: &str, key: &str) -> Option<Option<usize>
     for statement in statements(rules.form, text)? {
         match statement.kind {
             StatementKind::Table { path, is_list } => {
-                open = table_key(text, &statement_rest(text, statement.end), &path, is_list) == key;
+                open = table_key(&text[statement.end..], &path, is_list) == key;
                 if open {
                     end = Some(statement.end);
                 }
@@ -167,12 +167,8 @@ fn table_end(rules: SectionRules, text: &str, key: &str) -> Option<Option<usize>
     Some(end)
 }
 
-fn statement_rest(text: &str, at: usize) -> &str {
-    &text[at..]
-}
-
 /// The name of a table; those of a list are told apart by the names they give themselves.
-fn table_key(_text: &str, rest: &str, path: &[String], is_list: bool) -> String {
+fn table_key(rest: &str, path: &[String], is_list: bool) -> String {
     let name = path.join(".");
     if !is_list {
         return name;
@@ -193,7 +189,7 @@ fn units(rules: SectionRules, text: &str) -> Option<Vec<SectionUnit<'_>>> {
         let span = &text[statement.start..statement.end];
         match statement.kind {
             StatementKind::Table { path, is_list } => {
-                let key = table_key(text, &text[statement.end..], &path, is_list);
+                let key = table_key(&text[statement.end..], &path, is_list);
                 let words: Vec<&str> = path.iter().map(String::as_str).collect();
                 let share = (rules.share)(&words);
                 let line = span.lines().last().unwrap_or_default();
