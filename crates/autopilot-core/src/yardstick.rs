@@ -5,6 +5,7 @@
 //! which parts of mixed files, and what the two trees hold is decided here.
 
 mod body;
+mod census;
 mod compose;
 mod json;
 mod manifest;
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 pub use body::test_bodies;
+pub use census::{PATTERNS_MAX, YardstickCensus, census, needs_text, proposed_patterns};
 pub use compose::{ChangedEntry, ComposedEntry, ComposedTrees, EntrySide, compose};
 use mixed::Splitter;
 use place::{PlaceRule, place_rule};

@@ -40,6 +40,7 @@ mod sweep;
 mod train;
 mod transfer;
 pub(crate) mod tree_file;
+mod tree_text;
 
 pub use border::{Border, BorderRule, FoundLeak, FoundPlace};
 pub use capture::{
@@ -73,3 +74,4 @@ pub(crate) use slot::is_lock_of;
 pub use slot::{KeepFiles, Prepare, PreparedSlot, Slot, Slots};
 pub use state::{StateEnv, state_root};
 pub use train::{Advanced, Candidate, Coupled, MergedTask, Sought, Tip, Track, Wagon};
+pub use tree_text::{TextLimits, TreeTexts, tree_texts};
