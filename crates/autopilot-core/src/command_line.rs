@@ -74,6 +74,31 @@ pub fn programs(line: &str) -> Vec<NamedProgram> {
     found
 }
 
+/// The commands of a line, each with the words from its program on, and whether its output goes to the
+/// next one. Words that the shell expands are left out.
+pub(crate) fn commands(line: &str) -> Vec<(Vec<String>, bool)> {
+    let Some(tokens) = tokens(line) else {
+        // What can't be read as the shell would is read as words.
+        return vec![(line.split_whitespace().map(str::to_owned).collect(), false)];
+    };
+    let is_pipe = |token: Option<&ShellToken>| matches!(token, Some(ShellToken::Operator(text)) if text == "|");
+    let mut found = Vec::new();
+    let mut start = 0;
+    for end in 0..=tokens.len() {
+        if matches!(tokens.get(end), Some(ShellToken::Word(_))) {
+            continue;
+        }
+        let words = command_words(&tokens[start..end]);
+        let plain = words.iter().filter(|word| word.is_plain).map(|word| word.text.clone());
+        let plain: Vec<String> = plain.collect();
+        if !plain.is_empty() {
+            found.push((plain, is_pipe(tokens.get(end))));
+        }
+        start = end + 1;
+    }
+    found
+}
+
 /// The words of a command from the name of its program on.
 fn command_words(command: &[ShellToken]) -> Vec<&Word> {
     let words = command.iter().filter_map(|token| match token {

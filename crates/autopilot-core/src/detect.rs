@@ -9,6 +9,7 @@ mod python;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::yardstick::proposed_patterns;
 use serde::{Deserialize, Serialize};
 
 pub use kind::ProjectKind;
@@ -39,6 +40,8 @@ pub struct ProjectFacts {
     pub contents: BTreeMap<String, String>,
     /// The files that git ignores, relative to the root.
     pub ignored: BTreeSet<String>,
+    /// The files that git tracks.
+    pub tracked: BTreeSet<String>,
 }
 
 impl ProjectFacts {
@@ -79,6 +82,9 @@ pub struct Detected {
     pub setup: Option<Proposal>,
     /// The ignored files that a worktree needs.
     pub copy: Vec<Proposal>,
+    /// Patterns of files that may decide a verdict, and that no rule knows.
+    #[serde(default)]
+    pub yardstick: Vec<Proposal>,
 }
 
 /// Recognizes the kinds of a project and proposes its settings.
@@ -91,6 +97,7 @@ pub fn detect(facts: &ProjectFacts) -> Detected {
         format: joined(found.iter().filter_map(|found| found.format.as_ref())),
         setup: joined(found.iter().filter_map(|found| found.setup.as_ref())),
         copy: facts.ignored.iter().filter_map(|path| worth_copying(path)).take(COPY_MAX).collect(),
+        yardstick: proposed_patterns(&facts.tracked),
     }
 }
 

@@ -202,7 +202,7 @@ pub fn decisive(path: &str) -> Option<DecisiveFile> {
     DecisiveFile::ALL.into_iter().find(is_one)
 }
 
-fn fits(path: &str, name: &str) -> bool {
+pub(crate) fn fits(path: &str, name: &str) -> bool {
     if name.contains('/') {
         return path == name || path.ends_with(&format!("/{name}"));
     }

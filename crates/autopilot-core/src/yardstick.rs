@@ -5,14 +5,26 @@
 //! which parts of mixed files, and what the two trees hold is decided here.
 
 mod body;
+mod census;
 mod compose;
+mod json;
+mod manifest;
+mod mixed;
+mod place;
+mod rust;
+mod script;
+mod section;
 
 use crate::guard::path::PathPatterns;
 use std::collections::BTreeSet;
 use std::fmt;
 
 pub use body::test_bodies;
+pub use census::{PATTERNS_MAX, YardstickCensus, census, needs_text, proposed_patterns};
 pub use compose::{ChangedEntry, ComposedEntry, ComposedTrees, EntrySide, compose};
+use mixed::Splitter;
+use place::{PlaceRule, place_rule};
+use script::{CommandScripts, command_scripts};
 
 /// A tree as the rules read it.
 #[derive(Clone, Copy)]
@@ -90,36 +102,154 @@ pub enum YardstickShare {
 /// The rules by which files of one repository belong to the yardstick.
 pub struct YardstickRules<'a> {
     patterns: PathPatterns,
-    #[expect(dead_code, reason = "the rules that read other files come next")]
+    scripts: CommandScripts,
     trees: &'a [TreeView<'a>],
 }
+
+/// The modules of Rust from a file up to the one that says whether it is for tests.
+const MODULES_MAX: usize = 8;
 
 impl<'a> YardstickRules<'a> {
     /// Makes the rules from `gates.yardstick`, the commands of the configuration by their names, and the
     /// trees in which the scripts of these commands are looked up: those of the base and of the change.
     pub fn new(
         patterns: &[String],
-        _commands: &[(String, String)],
+        commands: &[(String, String)],
         trees: &'a [TreeView<'a>],
     ) -> Self {
-        YardstickRules { patterns: PathPatterns::new(patterns), trees }
+        let scripts = command_scripts(commands, trees);
+        YardstickRules { patterns: PathPatterns::new(patterns), scripts, trees }
     }
 
     /// The part of a file that belongs to the yardstick, by its path and its texts on the base and with
     /// the change.
-    pub fn share(&self, path: &str, _texts: [Option<&str>; 2]) -> YardstickShare {
+    pub fn share(&self, path: &str, texts: [Option<&str>; 2]) -> YardstickShare {
+        if let Some(reason) = self.whole(path, texts) {
+            return YardstickShare::Whole(reason);
+        }
+        let reached = self.reached();
+        let Some(splitter) = self.splitter(path, texts, &reached) else {
+            return YardstickShare::None;
+        };
+        if texts.into_iter().flatten().any(|text| splitter.has_yardstick(text)) {
+            YardstickShare::Part(splitter.reason())
+        } else {
+            YardstickShare::None
+        }
+    }
+
+    /// Tells whether the commands come to a script of `package.json`.
+    fn reached(&self) -> impl Fn(&str) -> bool {
+        |name| self.scripts.package_scripts.contains(name)
+    }
+
+    /// The reason why a file is no product at all.
+    fn whole(&self, path: &str, texts: [Option<&str>; 2]) -> Option<YardstickReason> {
         if let Some(pattern) = self.patterns.matching(path) {
-            return YardstickShare::Whole(YardstickReason::Pattern(pattern.to_owned()));
+            return Some(YardstickReason::Pattern(pattern.to_owned()));
         }
         if crate::instruction::is_instruction(path) {
-            return YardstickShare::Whole(YardstickReason::Instruction);
+            return Some(YardstickReason::Instruction);
         }
-        if crate::guard::is_test_path(path) {
-            return YardstickShare::Whole(YardstickReason::Test);
+        if let Some(reason) = self.scripts.files.get(path)
+            && !is_builder(path, texts)
+        {
+            return Some(reason.clone());
         }
-        if crate::guard::path::is_fixture(path) {
-            return YardstickShare::Whole(YardstickReason::TestData);
+        let run = self.scripts.directories.iter().find(|(directory, _)| {
+            path.strip_prefix(directory.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        });
+        if let Some((_, reason)) = run.filter(|_| !place::is_document(path)) {
+            return Some(reason.clone());
         }
-        YardstickShare::None
+        match place_rule(path) {
+            PlaceRule::Whole(reason) => (!is_builder(path, texts)).then_some(reason),
+            PlaceRule::ByName => {
+                let declared = self.declared(path, 0);
+                (declared != Some(Declared::Product)).then_some(YardstickReason::Test)
+            }
+            PlaceRule::Product if path.ends_with(".rs") => {
+                let says = |text: Option<&str>| text.is_some_and(rust::is_test_only);
+                let is_test = self.declared(path, 0) == Some(Declared::Tests)
+                    || texts.iter().any(|text| text.is_some())
+                        && texts.iter().all(|text| text.is_none() || says(*text));
+                is_test.then_some(YardstickReason::Test)
+            }
+            PlaceRule::Build | PlaceRule::Lines | PlaceRule::Product => None,
+        }
+    }
+
+    /// How a mixed file is taken apart.
+    fn splitter<'b>(
+        &self,
+        path: &str,
+        texts: [Option<&str>; 2],
+        reached: &'b dyn Fn(&str) -> bool,
+    ) -> Option<Splitter<'b>> {
+        match place_rule(path) {
+            PlaceRule::Build => Some(Splitter::Build),
+            PlaceRule::Lines => Some(Splitter::lines(path)),
+            PlaceRule::Whole(_) | PlaceRule::ByName | PlaceRule::Product => {
+                if is_builder(path, texts) {
+                    return Some(Splitter::Build);
+                }
+                Splitter::of(path, reached)
+            }
+        }
+    }
+
+    /// What the sources say of a module of Rust, by the file that declares it.
+    fn declared(&self, path: &str, depth: usize) -> Option<Declared> {
+        let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
+        let stem = file.strip_suffix(".rs")?;
+        if ["lib", "main"].contains(&stem) || depth >= MODULES_MAX {
+            return None;
+        }
+        let (directory, module) = match stem {
+            "mod" => directory.rsplit_once('/').unwrap_or(("", directory)),
+            stem => (directory, stem),
+        };
+        let in_directory =
+            ["mod.rs", "lib.rs", "main.rs"].map(|name| format!("{directory}/{name}"));
+        let parents = in_directory.into_iter().chain([format!("{directory}.rs")]);
+        let mut found = None;
+        for parent in parents.filter(|parent| parent != path) {
+            let parent = parent.trim_start_matches('/');
+            for tree in self.trees.iter().filter(|tree| tree.paths.contains(parent)) {
+                let text = (tree.read)(parent).unwrap_or_default();
+                if !text.contains(module) {
+                    continue;
+                }
+                if rust::test_modules(&text).iter().any(|name| name == module) {
+                    return Some(Declared::Tests);
+                }
+                if rust::declares(&text, module) {
+                    found = self.declared(parent, depth + 1).or(Some(Declared::Product));
+                }
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 }
+
+/// For whom a module of Rust is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    Tests,
+    Product,
+}
+
+/// Whether a file of rules for `make` compiles the product itself and does not only call tools that do.
+fn is_builder(path: &str, texts: [Option<&str>; 2]) -> bool {
+    const COMPILES: &[&str] =
+        &["$(CC)", "$(CXX)", "${CC}", "${CXX}", "$(LD)", "gcc ", "clang ", "g++ ", ".o:", "%.o"];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["Makefile", "makefile", "GNUmakefile"].contains(&name)
+        && texts.into_iter().flatten().any(|text| COMPILES.iter().any(|word| text.contains(word)))
+}
+
+#[cfg(test)]
+mod tests;

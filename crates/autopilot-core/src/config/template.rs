@@ -20,7 +20,7 @@ pub fn template(detected: &Detected, agents: AgentChoice) -> String {
         let mode = agents.mode(role).word();
         text.push_str(&format!("{}:\n  mode: {mode}\n{keys}", role.word()));
     }
-    text.push_str(REST);
+    text.push_str(&gates(detected));
     text.push_str(&worktrees(detected));
     text.push_str(TAIL);
     text
@@ -80,6 +80,20 @@ fn worktrees(detected: &Detected) -> String {
          files_max: 200000       # the same for their number\n",
     );
     text
+}
+
+/// The settings between the agents and the worktrees, with the proposed patterns for the yardstick.
+fn gates(detected: &Detected) -> String {
+    if detected.yardstick.is_empty() {
+        return REST.to_owned();
+    }
+    let mut own = String::from("gates:\n  yardstick:   # more files that decide a verdict\n");
+    for Proposal { value, why } in &detected.yardstick {
+        own.push_str(&format!("    - {}   # {}\n", quoted(value), one_line(why)));
+    }
+    let kept = REST.lines().filter(|line| !line.starts_with("#   yardstick:"));
+    let rest: String = kept.map(|line| format!("{line}\n")).collect();
+    rest.replacen("# gates:\n", &own, 1)
 }
 
 fn line(key: &str, proposal: &Proposal) -> String {

@@ -548,6 +548,22 @@ fn the_template_parses_and_says_the_defaults() {
 }
 
 #[test]
+fn proposed_files_of_the_yardstick_are_settings_beside_the_defaults() {
+    let proposed = |value: &str| Proposal { value: value.to_owned(), why: "2 files".to_owned() };
+    let detected = Detected {
+        tests: Some(proposed("true")),
+        yardstick: vec![proposed("cli/expected/**"), proposed("*.golden")],
+        ..Detected::default()
+    };
+    let text = template(&detected, AgentChoice::USUAL);
+    let config = parsed(&text);
+    assert_eq!(config.gates.yardstick, ["cli/expected/**", "*.golden"]);
+    let others = Gates { yardstick: Vec::new(), ..config.gates };
+    assert_eq!(others, parsed(MINIMAL).gates);
+    assert!(text.contains("#   reports: []") && !text.contains("#   yardstick: []"), "{text}");
+}
+
+#[test]
 fn a_huge_file_is_refused_before_it_is_read() {
     let text = format!("{MINIMAL}# {}\n", "x".repeat(CONFIG_BYTES_MAX));
     assert!(Config::parse(&text).unwrap_err().to_string().contains("more than the 262144"));

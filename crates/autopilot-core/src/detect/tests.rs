@@ -10,6 +10,7 @@ fn facts(files: &[&str], contents: &[(&str, &str)]) -> ProjectFacts {
         files: all,
         contents: contents.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect(),
         ignored: BTreeSet::new(),
+        tracked: BTreeSet::new(),
     }
 }
 

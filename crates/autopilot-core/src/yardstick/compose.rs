@@ -1,6 +1,7 @@
 //! The two trees beside a change: the base's yardstick over the new code, and the new yardstick over
 //! the base's code.
 
+use super::mixed::YardstickSide;
 use super::{YardstickReason, YardstickRules, YardstickShare};
 use std::collections::BTreeMap;
 
@@ -55,12 +56,12 @@ impl ComposedTrees {
 /// Composes the trees of a change.
 pub fn compose(rules: &YardstickRules<'_>, change: &[ChangedEntry]) -> ComposedTrees {
     let mut trees = ComposedTrees::default();
+    let mut has_new_dependencies = false;
     for entry in change {
-        let text = |side: &Option<EntrySide>| side.as_ref().and_then(|side| side.text.clone());
-        let (base, head) = (text(&entry.base), text(&entry.head));
-        match rules.share(&entry.path, [base.as_deref(), head.as_deref()]) {
+        let texts = [text(&entry.base), text(&entry.head)];
+        match rules.share(&entry.path, texts) {
             YardstickShare::None => trees.product = true,
-            YardstickShare::Whole(reason) | YardstickShare::Part(reason) => {
+            YardstickShare::Whole(reason) => {
                 let decides = reason.decides_commands();
                 trees.touched.insert(entry.path.clone(), reason);
                 if decides {
@@ -68,9 +69,100 @@ pub fn compose(rules: &YardstickRules<'_>, change: &[ChangedEntry]) -> ComposedT
                     trees.red.insert(entry.path.clone(), as_on(&entry.head));
                 }
             }
+            YardstickShare::Part(reason) => {
+                let part = MixedEntry { rules, entry, texts, reason };
+                has_new_dependencies |= part.compose(&mut trees);
+            }
         }
     }
+    if has_new_dependencies {
+        add_locks(change, &mut trees);
+    }
     trees
+}
+
+fn text(side: &Option<EntrySide>) -> Option<&str> {
+    side.as_ref().and_then(|side| side.text.as_deref())
+}
+
+/// The lock files that have entries for the dependencies of tests.
+const LOCKS: &[&str] = &["Cargo.lock"];
+
+/// Lets the base's code run with the change's lock file, where its tests have other dependencies: nothing
+/// is downloaded then that the change has not.
+fn add_locks(change: &[ChangedEntry], trees: &mut ComposedTrees) {
+    let is_lock = |path: &str| LOCKS.contains(&path.rsplit('/').next().unwrap_or(path));
+    for entry in change.iter().filter(|entry| is_lock(&entry.path) && entry.head.is_some()) {
+        trees.red.entry(entry.path.clone()).or_insert_with(|| as_on(&entry.head));
+    }
+}
+
+/// A changed file that holds the product and what judges it.
+struct MixedEntry<'a> {
+    rules: &'a YardstickRules<'a>,
+    entry: &'a ChangedEntry,
+    texts: [Option<&'a str>; 2],
+    reason: YardstickReason,
+}
+
+impl MixedEntry<'_> {
+    /// Adds the file to the trees; returns whether the dependencies of tests are others now.
+    fn compose(self, trees: &mut ComposedTrees) -> bool {
+        let path = self.entry.path.clone();
+        let reached = self.rules.reached();
+        let Some(splitter) = self.rules.splitter(&path, self.texts, &reached) else {
+            trees.product = true;
+            return false;
+        };
+        let [base, head] = self.texts.map(Option::unwrap_or_default);
+        let is_unread =
+            |side: &Option<EntrySide>| side.as_ref().is_some_and(|side| side.text.is_none());
+        if is_unread(&self.entry.base) || is_unread(&self.entry.head) {
+            trees.tell(
+                path,
+                self.reason,
+                "one of its sides is no text that can be read".to_owned(),
+            );
+            return false;
+        }
+        if let Some(why) = splitter.inseparable(base, head) {
+            trees.tell(path.clone(), self.reason.clone(), why);
+        }
+        let composed = splitter
+            .composed(head, base, YardstickSide::Base)
+            .and_then(|kept| Ok((kept, splitter.composed(base, head, YardstickSide::Head)?)));
+        let (kept, red) = match composed {
+            Ok(composed) => composed,
+            Err(why) => {
+                trees.tell(path, self.reason, why);
+                return false;
+            }
+        };
+        // Where the base's code with the new tests is the change itself, the code is the same.
+        trees.product |= red != head;
+        if let Some(side) = self.entry.head.as_ref().filter(|_| kept != head) {
+            let entry = ComposedEntry::Text { mode: side.mode, text: kept.clone() };
+            trees.no_regression.insert(path.clone(), entry);
+        }
+        // A module that the base does not have has no place for its tests there.
+        if let Some(side) = self.entry.base.as_ref().filter(|_| red != base) {
+            let entry = ComposedEntry::Text { mode: side.mode, text: red.clone() };
+            trees.red.insert(path.clone(), entry);
+        }
+        if kept != head || red != base {
+            trees.touched.insert(path, self.reason);
+        }
+        splitter.changes_dependencies(base, head)
+    }
+}
+
+impl ComposedTrees {
+    /// A file that can't be taken apart is told, and belongs to the product as well.
+    fn tell(&mut self, path: String, reason: YardstickReason, why: String) {
+        self.product = true;
+        self.touched.insert(path.clone(), reason);
+        self.inseparable.insert(path, why);
+    }
 }
 
 fn as_on(side: &Option<EntrySide>) -> ComposedEntry {
@@ -79,3 +171,6 @@ fn as_on(side: &Option<EntrySide>) -> ComposedEntry {
         Some(side) => ComposedEntry::Side { mode: side.mode, oid: side.oid.clone() },
     }
 }
+
+#[cfg(test)]
+mod tests;

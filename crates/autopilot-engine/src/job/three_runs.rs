@@ -17,7 +17,7 @@ use autopilot_core::yardstick::{
     YardstickRules, compose, test_bodies,
 };
 use autopilot_host::git::{
-    ChangedPathSides, EditRequest, GitChange, Oid, TreeEdit, TreeTexts, changed_sides, edited,
+    ChangedPathSides, CommitTexts, EditRequest, GitChange, Oid, TreeEdit, changed_sides, edited,
     text_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,7 +175,7 @@ impl Job {
         entries: &[ChangedEntry],
     ) -> Result<ComposedTrees, JobError> {
         let hub = &self.context.workshop.hub;
-        let (base, head) = (TreeTexts::of(hub, order.base)?, TreeTexts::of(hub, order.head)?);
+        let (base, head) = (CommitTexts::of(hub, order.base)?, CommitTexts::of(hub, order.head)?);
         let (read_base, read_head) = (|path: &str| base.text(path), |path: &str| head.text(path));
         let trees = [
             TreeView { paths: base.paths(), read: &read_base },

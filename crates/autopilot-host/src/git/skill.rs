@@ -137,7 +137,7 @@ pub fn folder_files(
 }
 
 /// Returns the contents of objects whose sizes are known, in order.
-fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitError> {
+pub(super) fn read(git_dir: &Path, wanted: &[(String, usize)]) -> Result<Vec<Vec<u8>>, GitError> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,74 +1,70 @@
-//! The files of a commit and their texts, for rules that read them.
+//! The paths of a commit with the texts of chosen files, for rules that read a whole tree.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::command::GitCommand;
 use super::error::GitError;
-use super::hub::Hub;
-use super::loose::{self, ObjectKind};
-use super::merge::read_blob;
 use super::object::Oid;
-use super::tree_file::{FileDifference, TreeFile};
+use super::skill::read;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-/// The longest file whose text is read.
-const TEXT_BYTES_MAX: usize = 1 << 20;
-const FILES: [u32; 2] = [0o100_644, 0o100_755];
-
-/// The files of one commit.
-pub struct TreeTexts<'a> {
-    hub: &'a Hub,
-    files: BTreeMap<String, (u32, Oid)>,
-    paths: BTreeSet<String>,
+/// The limits on what is read of a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct TextLimits {
+    /// The most paths that are listed.
+    pub paths_max: usize,
+    /// The largest file; a longer one is not read.
+    pub bytes_max: usize,
+    /// The most bytes of all files together.
+    pub all_bytes_max: usize,
 }
 
-impl<'a> TreeTexts<'a> {
-    /// Lists the files of a commit.
-    pub fn of(hub: &'a Hub, commit: &Oid) -> Result<TreeTexts<'a>, GitError> {
-        let named = |TreeFile { path, mode, oid }| {
-            (String::from_utf8_lossy(&path).into_owned(), (mode, oid))
-        };
-        let files: BTreeMap<_, _> = hub.files_of(commit)?.into_iter().map(named).collect();
-        let paths = files.keys().cloned().collect();
-        Ok(TreeTexts { hub, files, paths })
-    }
-
-    /// The paths of all files.
-    pub fn paths(&self) -> &BTreeSet<String> {
-        &self.paths
-    }
-
-    /// The text of a file; none if it is no text, too large, a link, or not there.
-    pub fn text(&self, path: &str) -> Option<String> {
-        let (mode, oid) = self.files.get(path)?;
-        text_of(self.hub, *mode, oid)
-    }
+/// The paths of a commit, and the texts of some of its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeTexts {
+    pub paths: BTreeSet<String>,
+    pub texts: BTreeMap<String, String>,
+    /// A limit left paths or texts out.
+    pub is_cut: bool,
 }
 
-/// A path that two commits do not have in common, with what each has there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedPathSides {
-    pub path: Vec<u8>,
-    pub old: Option<(u32, Oid)>,
-    pub new: Option<(u32, Oid)>,
-}
-
-/// Returns the paths that differ between two commits, in order. A rename is a deletion and a new file.
-pub fn changed_sides(hub: &Hub, old: &Oid, new: &Oid) -> Result<Vec<ChangedPathSides>, GitError> {
-    let side = |FileDifference { path, old, new }| ChangedPathSides { path, old, new };
-    Ok(hub.differences(old, new)?.into_iter().map(side).collect())
-}
-
-/// The text of an object; none if it is no regular file, no text, or too large.
-pub fn text_of(hub: &Hub, mode: u32, oid: &Oid) -> Option<String> {
-    if !FILES.contains(&mode) {
-        return None;
-    }
-    let bytes = match loose::read(hub.dir(), oid, ObjectKind::Blob) {
-        Some(bytes) => bytes,
-        None => {
-            let (bytes, is_cut) = read_blob(hub, oid, TEXT_BYTES_MAX).ok()?;
-            (!is_cut).then_some(bytes)?
+/// Lists the paths of a commit and reads the plain files that are wanted by their paths.
+pub fn tree_texts(
+    git_dir: &Path,
+    commit: &Oid,
+    is_wanted: &dyn Fn(&str) -> bool,
+    limits: TextLimits,
+) -> Result<TreeTexts, GitError> {
+    let listed = GitCommand::isolated("list the files of the base", git_dir)
+        .args(["ls-tree", "-r", "-z", "-l", "--full-tree", commit.as_str()])
+        .ok()?;
+    let mut found = TreeTexts::default();
+    let (mut names, mut wanted) = (Vec::new(), Vec::new());
+    let mut room = limits.all_bytes_max;
+    for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        if found.paths.len() == limits.paths_max {
+            found.is_cut = true;
+            break;
         }
-    };
-    let is_text = bytes.len() <= TEXT_BYTES_MAX && !bytes.contains(&0);
-    String::from_utf8(bytes).ok().filter(|_| is_text)
+        let entry = String::from_utf8_lossy(entry);
+        let Some((facts, path)) = entry.split_once('\t') else { continue };
+        found.paths.insert(path.to_owned());
+        let facts: Vec<&str> = facts.split_whitespace().collect();
+        let [mode, _, oid, size] = facts.as_slice() else { continue };
+        let Ok(size) = size.parse::<usize>() else { continue };
+        if !matches!(*mode, "100644" | "100755") || !is_wanted(path) {
+            continue;
+        }
+        if size > limits.bytes_max || size > room {
+            found.is_cut = true;
+            continue;
+        }
+        room -= size;
+        names.push(path.to_owned());
+        wanted.push(((*oid).to_owned(), size));
+    }
+    let texts = read(git_dir, &wanted)?;
+    let named = names.into_iter().zip(texts);
+    found.texts =
+        named.filter_map(|(name, bytes)| Some((name, String::from_utf8(bytes).ok()?))).collect();
+    Ok(found)
 }

@@ -7,6 +7,7 @@ mod programs;
 mod separation;
 mod version;
 mod warm;
+mod yardstick;
 
 use super::{Done, ground};
 use crate::cli::Global;
@@ -18,7 +19,7 @@ use autopilot_core::flow::Flow;
 use autopilot_engine::begin;
 use autopilot_engine::place::StatePaths;
 use autopilot_engine::workspace;
-use autopilot_host::git::StateEnv;
+use autopilot_host::git::{StateEnv, UserRepo};
 use camino::Utf8PathBuf;
 use finding::{DoctorFinding, Level};
 use serde_json::json;
@@ -68,7 +69,7 @@ fn look_around(global: &Global) -> Vec<DoctorFinding> {
         Err(failure) => DoctorFinding::missing("repository", failure.message()),
     });
     findings.extend(paths::repository(&place));
-    findings.extend(configured(&place));
+    findings.extend(configured(&place, repo.as_ref().ok()));
     findings.extend(look::machine(&place.root));
     findings.extend(look::state(&place));
     if let Ok(repo) = &repo {
@@ -77,7 +78,7 @@ fn look_around(global: &Global) -> Vec<DoctorFinding> {
     findings
 }
 
-fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
+fn configured(place: &StatePaths, repo: Option<&UserRepo>) -> Vec<DoctorFinding> {
     let (config, warnings) = match workspace::read_config(place) {
         Ok(read) => read,
         Err(error) => {
@@ -90,6 +91,7 @@ fn configured(place: &StatePaths) -> Vec<DoctorFinding> {
     findings.extend(warnings.into_iter().map(warn));
     findings.push(separation::look(config.sandbox.mode));
     findings.extend(warm::look(place, &config));
+    findings.extend(repo.map(|repo| yardstick::look(repo, &config)));
     findings.extend(unkept(&config));
     findings.extend(config.sandbox.sockets.iter().map(|socket| {
         let text = format!("lets agents and commands through to `{socket}`, and to all it can do");

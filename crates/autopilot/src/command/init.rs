@@ -231,6 +231,9 @@ impl InitReport {
         for Proposal { value, why } in &self.detected.copy {
             lines.push(format!("copy     {value}   ({why})"));
         }
+        for Proposal { value, why } in &self.detected.yardstick {
+            lines.push(format!("proof    {value}   ({why})"));
+        }
         lines.push(format!("base     {}", self.base_branch));
         if self.written.new.iter().any(|path| path == CONFIG) {
             lines.push(format!("agents   {}", agents_line(self.agents, &self.left_out)));
@@ -281,6 +284,7 @@ impl InitReport {
             "kinds": self.detected.kinds.iter().map(kind_word).collect::<Vec<_>>(),
             "commands": commands,
             "copy": self.detected.copy,
+            "yardstick": self.detected.yardstick,
             "base_branch": self.base_branch,
             "agents": agents,
             "config_fault": self.faults,

@@ -31,7 +31,7 @@ const TEST_NAMES: &str = concat!(
     r"^(?:",
     r"test_.*\.(?:py|c|cc|cpp|rb|sh|jl)|.*_test\.(?:py|go|rs|rb|exs|dart|c|cc|cpp|sh|lua|ml|zig)",
     r"|.*[._-](?:test|spec|e2e|cy)\.[cm]?[jt]sx?|.*_spec\.(?:rb|lua)|.*_tests?\.rs|tests?\.rs",
-    r"|(?:Test.*|.*Tests?|.*TestCase|.*IT|.*Spec)\.(?:java|kt|kts|scala|groovy|cs|fs|vb|php|swift|m)",
+    r"|(?:Tests?(?:[A-Z0-9_].*)?|.*Tests?|.*TestCase|.*IT|.*Spec)\.(?:java|kt|kts|scala|groovy|cs|fs|vb|php|swift|m)",
     r"|conftest\.py|.*\.(?:bats|feature|snap)|.*\.t",
     r")$"
 );

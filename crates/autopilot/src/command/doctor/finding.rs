@@ -31,12 +31,15 @@ pub struct DoctorFinding {
     #[serde(rename = "check")]
     pub name: String,
     pub text: String,
+    /// What the text shows only the beginning of, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
 }
 
 impl DoctorFinding {
     /// Nothing is wrong.
     pub fn ok(name: &str, text: impl Into<String>) -> DoctorFinding {
-        DoctorFinding { level: Level::Ok, name: name.to_owned(), text: text.into() }
+        DoctorFinding { level: Level::Ok, name: name.to_owned(), text: text.into(), details: None }
     }
 
     /// Something the user should know.

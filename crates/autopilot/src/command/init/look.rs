@@ -12,6 +12,11 @@ use std::path::Path;
 const CONTENT_BYTES_MAX: u64 = 256 * 1024;
 /// The number of ignored files that are searched for local settings; the rest is build output.
 const IGNORED_MAX: usize = 10_000;
+/// An ignored directory is one entry, so `node_modules` costs nothing.
+const IGNORED_ARGS: &[&str] =
+    &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
+/// The number of tracked files that are looked at for what tests compare with.
+const TRACKED_MAX: usize = 100_000;
 
 /// What `init` knows about the repository.
 pub struct FoundProject {
@@ -90,15 +95,22 @@ fn facts(root: &Utf8Path) -> Result<ProjectFacts, CommandFailure> {
         Some(((*name).to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
     };
     let contents: BTreeMap<String, String> = CONTENTS_WANTED.iter().filter_map(content).collect();
-    Ok(ProjectFacts { files, contents, ignored: ignored(root)? })
+    let ignored = listed(root, "list ignored files", IGNORED_ARGS, IGNORED_MAX)?;
+    let tracked = listed(root, "list tracked files", &["ls-files", "-z"], TRACKED_MAX)?;
+    Ok(ProjectFacts { files, contents, ignored, tracked })
 }
 
-fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, CommandFailure> {
+/// The paths that git lists, at most so many.
+fn listed(
+    root: &Utf8Path,
+    doing: &str,
+    args: &[&str],
+    paths_max: usize,
+) -> Result<BTreeSet<String>, CommandFailure> {
     let mut found = BTreeSet::new();
     let mut held = Vec::new();
-    // An ignored directory is one entry, so `node_modules` costs nothing.
-    GitCommand::as_user("list ignored files", root.as_std_path())
-        .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
+    GitCommand::as_user(doing, root.as_std_path())
+        .args(args.iter().copied())
         .stream(&mut |bytes| {
             held.extend_from_slice(bytes);
             while let Some(end) = held.iter().position(|byte| *byte == 0) {
@@ -108,11 +120,7 @@ fn ignored(root: &Utf8Path) -> Result<BTreeSet<String>, CommandFailure> {
                     found.insert(path);
                 }
             }
-            if found.len() < IGNORED_MAX {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
+            if found.len() < paths_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
         .map_err(GitError::from)?;
     Ok(found)
