@@ -1,0 +1,1 @@
+//! Tests of the base that a change has lost.
