@@ -166,8 +166,8 @@ impl SeenCommand {
         self.exit_code != Some(0) || !self.ended || self.changed || self.is_incomplete(None)
     }
 
-    /// Whether tests of the command have no result, besides those that have none on the base.
-    fn is_incomplete(&self, base: Option<&TestReport>) -> bool {
+    /// Returns whether tests of the command have no result, besides those that have none on the base.
+    pub fn is_incomplete(&self, base: Option<&TestReport>) -> bool {
         self.report.as_ref().is_some_and(|report| report.incomplete(base).is_some())
     }
 

@@ -6,6 +6,7 @@
 pub mod hook;
 pub mod lost;
 pub mod output;
+mod tap;
 
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub struct TestReport {
     /// The files or targets that did not compile or load, so that none of their tests ran.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub not_loaded: BTreeSet<String>,
-    /// The number of tests, also where their names are not known.
+    /// The number of tests that ran, also where their names are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The time that the tests themselves took, without what was built before them.
@@ -85,13 +86,13 @@ impl TestReport {
         all.map(String::as_str).collect()
     }
 
-    /// The number of tests that ran, if it is known; a skipped test did not run.
+    /// The number of tests that ran, if it is known; a skipped test did not run. An output may count
+    /// more tests than it names.
     pub fn ran(&self) -> Option<u64> {
-        match self.has_ids() {
-            // Of more tests than are kept by name, only the number is whole.
-            true if self.ids().len() >= IDS_MAX => self.count,
-            true => u64::try_from(self.passed.len() + self.failed.len()).ok(),
-            false => self.count,
+        let named = u64::try_from(self.passed.len() + self.failed.len()).unwrap_or(u64::MAX);
+        match (self.has_ids(), self.count) {
+            (true, count) => Some(named.max(count.unwrap_or_default())),
+            (false, count) => count,
         }
     }
 
@@ -184,6 +185,37 @@ impl TestReport {
     }
 }
 
+/// The numbers of the tests of one command, for the record of an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestTally {
+    pub command: String,
+    pub source: ReportSource,
+    pub passed: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    /// Tests that the runner listed and then did not report.
+    pub unreported: usize,
+    pub not_loaded: usize,
+    /// The number of tests that ran, also where their names are not known.
+    pub count: Option<u64>,
+}
+
+impl TestTally {
+    /// The numbers of a command's report.
+    pub fn of(command: &str, report: &TestReport) -> TestTally {
+        TestTally {
+            command: command.to_owned(),
+            source: report.source,
+            passed: report.passed.len(),
+            failed: report.failed.len(),
+            skipped: report.skipped.len(),
+            unreported: report.unreported.len(),
+            not_loaded: report.not_loaded.len(),
+            count: report.ran(),
+        }
+    }
+}
+
 /// The first names, and how many more there are.
 pub fn named(ids: &[&str]) -> String {
     let first: Vec<String> = ids.iter().take(IDS_NAMED_MAX).map(|id| format!("`{id}`")).collect();
@@ -270,6 +302,8 @@ mod tests {
         assert_eq!(many.ids().len(), IDS_MAX);
         many.count = Some(30_000);
         assert_eq!(many.ran(), Some(30_000));
+        many.count = Some(0);
+        assert_eq!(many.ran(), Some(20_000));
         (0..IDS_MAX + 3).for_each(|n| many.miss(&format!("t{n}")));
         assert_eq!(many.unreported.len(), IDS_MAX);
         let mut long = TestReport::default();

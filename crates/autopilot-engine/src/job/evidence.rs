@@ -9,6 +9,7 @@ use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use autopilot_core::flaky::flaky_note;
 use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
+use autopilot_core::test_report::TestTally;
 
 impl Job {
     /// The last result of a step, from this round or the one before.
@@ -89,6 +90,8 @@ impl Job {
             None => self.facts_of_checks(&gate.checks, evidence)?,
         };
         facts.gate = gate.mark.clone().map(Box::new);
+        let tally = |seen: &SeenCommand| Some(TestTally::of(&seen.name, seen.report.as_ref()?));
+        facts.tests = evidence.checks.iter().filter_map(tally).collect();
         facts.notes.extend(gate.notes.iter().cloned());
         let flaky = evidence.checks.iter().filter_map(flaky_note);
         facts.doubts.extend(flaky.map(|text| Doubt::new(DoubtKind::Flaky, text)));
