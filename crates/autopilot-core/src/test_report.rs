@@ -3,6 +3,7 @@
 //! Every report can be written by the tests themselves, so it is evidence: it can make a run doubted or
 //! not green, and never green. The exit code of the run is the proof.
 
+pub mod file;
 pub mod hook;
 pub mod lost;
 pub mod output;

@@ -43,6 +43,9 @@ class _Recorder(object):
             # Without a report only the exit code is known.
             pass
 
+    def pytest_sessionstart(self, session):
+        self.put({"began": "pytest in " + os.path.basename(os.getcwd())})
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session):
         if not session.config.getoption("collectonly", False):
@@ -76,12 +79,14 @@ class _Recorder(object):
         self.put("finished")
 
 
+_RECORDER = _Recorder(
+    os.path.join(os.path.dirname(_HERE), "results", "pytest-%d.events" % os.getpid())
+)
+# Whatever follows, such as a file of settings that fails, follows the plugin.
+_RECORDER.put("loaded")
+
+
 def pytest_configure(config):
     # Workers of xdist report to the process that started them.
-    if hasattr(config, "workerinput"):
-        return
-    results = os.path.join(os.path.dirname(_HERE), "results")
-    recorder = _Recorder(os.path.join(results, "pytest-%d.events" % os.getpid()))
-    if not config.getoption("collectonly", False):
-        recorder.put({"began": "pytest in " + os.path.basename(os.getcwd())})
-    config.pluginmanager.register(recorder)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_RECORDER)

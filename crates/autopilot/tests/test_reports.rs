@@ -8,7 +8,11 @@ const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 
 /// A project with these files, whose tests are run by this command.
 fn stage(command: &str, files: &[(&str, &str)]) -> Stage {
-    let stage = Stage::new(BINARY);
+    let mut stage = Stage::new(BINARY);
+    // Cargo is found where it is installed, whatever the home of the stage.
+    let home = std::env::var("HOME").unwrap_or_default();
+    let rustup = std::env::var("RUSTUP_HOME").unwrap_or(format!("{home}/.rustup"));
+    stage.set("RUSTUP_HOME", &rustup);
     stage.config(&format!("commands: {{ tests: {command:?} }}\nloop: {{ max_iterations: 1 }}\n"));
     files.iter().for_each(|(name, text)| stage.write(name, text));
     stage.write(
@@ -45,7 +49,7 @@ fn shown(stage: &Stage, step: &str) -> Value {
     attempts.iter().find(|one| one["step"] == step).unwrap()["tests"][0].clone()
 }
 
-const PYTEST: &str = "python3 -m pytest -q -p no:cacheprovider";
+const PYTEST: &str = "pytest -q -p no:cacheprovider";
 const PYTHON: &str = "import pytest
 def test_one(): pass
 @pytest.mark.skip
@@ -78,10 +82,8 @@ fn a_test_of_pytest_that_ends_its_process_is_not_green() {
 
 #[test]
 fn a_change_that_runs_no_test_is_not_green() {
-    let stage = stage(
-        "python3 -m pytest -q -p no:cacheprovider test_a.py || [ $? = 5 ]",
-        &[("test_a.py", PYTHON)],
-    );
+    let stage =
+        stage("pytest -q -p no:cacheprovider test_a.py || [ $? = 5 ]", &[("test_a.py", PYTHON)]);
     builds(&stage, "echo 'x = 1' > test_a.py");
     stage.run_task().expect(11).says(&["tests ran no test, and on the base it ran 3"]);
 }
@@ -110,10 +112,11 @@ fn tests_of_node_are_known_by_name_and_its_output_stays() {
     assert_eq!(tests["skipped"], json!(["a.test.mjs > group > off"]));
     let mut plain = std::process::Command::new("node");
     let plain = plain.arg("--test").current_dir(stage.root()).output().unwrap();
-    let log = stage.views("logs/validation_tests").into_iter().next().unwrap();
     let first = |text: &str| text.lines().find(|line| line.contains("one")).map(str::to_owned);
-    let log = std::fs::read_to_string(log).unwrap();
-    assert_eq!(first(&log), first(&String::from_utf8_lossy(&plain.stdout)));
+    assert_eq!(
+        first(&stage.texts_of("validation_tests")),
+        first(&String::from_utf8_lossy(&plain.stdout))
+    );
 }
 
 #[test]
@@ -186,4 +189,22 @@ fn a_test_of_cargo_that_ends_its_process_is_not_green() {
     );
     let said = stage.run_task().expect(11).said();
     assert!(said.contains("ended without a result of `shop::quits::"), "{said}");
+}
+
+#[test]
+fn a_report_that_the_command_writes_itself_is_read_unless_it_is_old() {
+    let xml = |name: &str| format!("<testsuite><testcase name=\"{name}\"/></testsuite>");
+    let command = format!("mkdir -p out && printf '%s' '{}' > out/TEST-a.xml", xml("mine"));
+    let stage = stage(&command, &[("out/TEST-old.xml", &xml("old"))]);
+    stage.config(&format!(
+        "commands: {{ tests: {command:?} }}\ngates: {{ reports: ['out/TEST-*.xml'] }}\n"
+    ));
+    stage.agents(&[BUILDS, APPROVES]);
+    stage.run_task().expect(0);
+    let tests = merged_tests(&stage);
+    assert_eq!(
+        (&tests["source"], &tests["passed"]),
+        (&json!("file"), &json!(["mine"])),
+        "{tests:#}"
+    );
 }

@@ -50,6 +50,8 @@ pub fn of_files(files: &[WrittenFile]) -> Option<TestReport> {
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RunnerEvent {
+    /// What writes the report is there.
+    Loaded,
     /// The runner has started, on this script or directory.
     Began(String),
     /// The tests that are going to run.
@@ -80,6 +82,7 @@ fn of_events(file: &WrittenFile) -> TestReport {
         // A line that is cut or not ours says nothing.
         let Ok(event) = serde_json::from_str::<RunnerEvent>(line) else { continue };
         match event {
+            RunnerEvent::Loaded => {}
             RunnerEvent::Began(name) => began = Some(name),
             RunnerEvent::Listed(ids) => listed.extend(ids),
             RunnerEvent::Ended(result) => {
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn events_name_each_test_and_those_without_a_result() {
-        let text = "{\"began\":\"/p\"}\n{\"listed\":[\"a.py::x\",\"a.py::y\",\"a.py::z\"]}\n\
+        let text = "\"loaded\"\n{\"began\":\"/p\"}\n{\"listed\":[\"a.py::x\",\"a.py::y\",\"a.py::z\"]}\n\
                     {\"ended\":{\"id\":\"a.py::x\",\"outcome\":\"passed\",\"ms\":1.6}}\nnoise\n\
                     {\"ended\":{\"id\":\"a.py::y\",\"outcome\":\"skipped\",\"ms\":1.0}}\n\
                     {\"not_loaded\":\"b.py\"}\n\"finished\"\n{\"ended\":{\"id\":\"a.p";

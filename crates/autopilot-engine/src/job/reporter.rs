@@ -8,10 +8,12 @@ use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::environment::reporter::{self, RunnerFacts};
+use autopilot_core::guard::path::PathPatterns;
 use autopilot_core::test_report::hook::{self, WrittenFile};
-use autopilot_core::test_report::{AskedRun, REPORTED, TestReport, output};
+use autopilot_core::test_report::{AskedRun, REPORTED, TestReport, file, output};
 use autopilot_host::dir;
 use autopilot_host::file::Dir;
+use autopilot_host::written::FileMarks;
 use camino::{Utf8Path, Utf8PathBuf};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -35,6 +37,10 @@ pub struct AskedReport {
     tmp: PathBuf,
     seen: Utf8PathBuf,
     is_asked: bool,
+    /// The directory in which the command writes its own reports, and those that are there already.
+    tree: PathBuf,
+    patterns: Vec<String>,
+    before: FileMarks,
 }
 
 impl Job {
@@ -65,7 +71,10 @@ impl Job {
             };
             variables.extend(reporter::asking(variables, &facts, &seen));
         }
-        Ok(Some(AskedReport { tmp, seen, is_asked }))
+        let patterns = self.context.config.gates.reports.clone();
+        let tree = site.trees.first().cloned().unwrap_or_default();
+        let before = blocking(|| Ok::<_, JobError>(own_reports(&tree, &patterns)))?;
+        Ok(Some(AskedReport { tmp, seen, is_asked, tree, patterns, before }))
     }
 
     /// The settings of cargo that may name a runner.
@@ -167,7 +176,10 @@ impl AskedReport {
                 report.merge(&output::documentation_tests(&ran.text));
                 report
             }
-            None => output::report(&ran.text),
+            None => {
+                let own = file::of_files(&self.own_written());
+                own.unwrap_or_else(|| output::report(&ran.text))
+            }
         };
         (Some(report), was_asked)
     }
@@ -177,17 +189,35 @@ impl AskedReport {
         let Ok(tmp) = Dir::open(&self.tmp) else { return Vec::new() };
         let Ok(results) = tmp.below(Path::new(reporter::RESULTS)) else { return Vec::new() };
         let names = results.names(FILES_MAX).unwrap_or_default();
-        let read = |name: String| {
-            let path = Path::new(&name);
-            let ends = results.read_ends(path, BYTES_MAX, 0).ok()?;
-            let at = results.written_at(path).ok()?.duration_since(UNIX_EPOCH).ok()?;
-            Some(WrittenFile {
-                text: String::from_utf8_lossy(&ends.head).into_owned(),
-                is_cut: ends.bytes > BYTES_MAX,
-                at_ms: u64::try_from(at.as_millis()).ok()?,
-                name,
-            })
-        };
-        names.into_iter().filter_map(read).collect()
+        names.iter().filter_map(|name| written_file(&results, Path::new(name))).collect()
     }
+
+    /// The reports that the command wrote of its own accord. One that was there before says nothing of
+    /// this run.
+    fn own_written(&self) -> Vec<WrittenFile> {
+        let after = own_reports(&self.tree, &self.patterns);
+        let Ok(tree) = Dir::open(&self.tree) else { return Vec::new() };
+        let new = after.written_since(&self.before).take(FILES_MAX);
+        new.filter_map(|path| written_file(&tree, path)).collect()
+    }
+}
+
+/// The files of a worktree that match the patterns of reports.
+fn own_reports(tree: &Path, patterns: &[String]) -> FileMarks {
+    if patterns.is_empty() {
+        return FileMarks::default();
+    }
+    let patterns = PathPatterns::new(patterns);
+    FileMarks::below(tree, &|path| patterns.matching(path).is_some())
+}
+
+fn written_file(dir: &Dir, path: &Path) -> Option<WrittenFile> {
+    let ends = dir.read_ends(path, BYTES_MAX, 0).ok()?;
+    let at = dir.written_at(path).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(WrittenFile {
+        name: path.to_str()?.to_owned(),
+        text: String::from_utf8_lossy(&ends.head).into_owned(),
+        is_cut: ends.bytes > BYTES_MAX,
+        at_ms: u64::try_from(at.as_millis()).ok()?,
+    })
 }
