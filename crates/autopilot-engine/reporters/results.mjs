@@ -17,6 +17,11 @@ function put(event) {
 const root = process.cwd();
 const relative = (name) => (name ? path.relative(root, name) || name : '');
 
+// Where only some tests are chosen, a file may have none of them.
+const isChoosing = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((option) =>
+  /--test-(name-pattern|skip-pattern|only)/.test(option),
+);
+
 // A file without tests of its own passes as one test. One that imports the runner should have some.
 function hasTests(name) {
   try {
@@ -32,7 +37,7 @@ export default async function* results(source) {
   const above = new Map();
   const missing = new Map();
   for await (const { type, data } of source) {
-    const isFile = data && data.nesting === 0 && data.file && data.name === data.file;
+    const isFile = data?.nesting === 0 && data.file && path.resolve(root, data.name) === data.file;
     const key = data && `${data.file}:${data.line}:${data.column}:${data.nesting}:${data.name}`;
     if (type === 'test:enqueue' && !isFile) {
       missing.set(key, { file: data.file, name: data.name });
@@ -48,7 +53,7 @@ export default async function* results(source) {
       const id = isFile ? relative(data.file) : [relative(data.file), ...names, data.name].filter(Boolean).join(' > ');
       const isOff = data.skip !== undefined || data.todo !== undefined;
       const outcome = isOff ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
-      if (isFile && outcome === 'passed' && hasTests(data.file)) {
+      if (isFile && outcome === 'passed' && !isChoosing && hasTests(data.file)) {
         put({ silent: id });
       } else if (isFile && outcome === 'failed') {
         put({ not_loaded: id });

@@ -60,8 +60,14 @@ fn junit(text: &str) -> Option<Vec<(String, TestOutcome)>> {
                 depth = depth.saturating_sub(1);
             }
             Event::Eof => break,
-            // Texts, comments and declarations name no test.
-            _ => {}
+            // None of these names a test.
+            Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_)
+            | Event::GeneralRef(_) => {}
         }
         if depth > DEPTH_MAX || found.len() >= IDS_MAX {
             break;

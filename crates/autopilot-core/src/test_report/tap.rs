@@ -2,7 +2,7 @@
 
 use super::TestOutcome;
 use regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 static RESULT: LazyLock<Option<Regex>> =
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 30;
 pub fn tests(text: &str) -> Option<Vec<(String, TestOutcome)>> {
     text.lines().find(|line| planned(line).is_some())?;
     let (mut found, mut around) = (Vec::new(), BTreeMap::<usize, String>::new());
-    let mut holds_others = Vec::new();
+    let mut holds_others = BTreeSet::new();
     for line in text.lines() {
         if let Some((indent, name)) = subtest(line) {
             around.retain(|level, _| *level < indent);
@@ -37,15 +37,13 @@ pub fn tests(text: &str) -> Option<Vec<(String, TestOutcome)>> {
         };
         // What ends after its own tests is a suite.
         let id = path.join(" > ");
-        let is_suite = holds_others.iter().any(|suite| *suite == id);
+        let is_suite = holds_others.contains(&id);
         if !is_suite || outcome == TestOutcome::Failed {
             found.push((id, outcome));
         }
         for depth in 1..path.len() {
             let suite = path.get(..depth).unwrap_or_default().join(" > ");
-            if !holds_others.contains(&suite) {
-                holds_others.push(suite);
-            }
+            holds_others.insert(suite);
         }
     }
     Some(found)
