@@ -17,6 +17,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("ps", "procps"),
+    ("pytest", "python3-pytest"),
     ("python3", "python3"),
     ("setsid", "util-linux"),
     ("tmux", "tmux"),

@@ -85,6 +85,13 @@ impl RoundEvidence {
     ) -> impl Iterator<Item = &'a SeenCommand> {
         self.checks.iter().filter(|seen| seen.failed() && !seen.is_known(base))
     }
+
+    /// The reasons why commands that passed prove nothing: they changed what they prove, or ran none of
+    /// the tests that they run on the base.
+    pub fn hollow(&self, base: &RoundEvidence) -> Vec<String> {
+        let of_one = |seen: &SeenCommand| [seen.tampering(base), seen.ran_nothing(base)];
+        self.checks.iter().flat_map(of_one).flatten().collect()
+    }
 }
 
 /// Failures, divided by whether the untouched base has them too.
@@ -154,9 +161,34 @@ impl CommandNotRun {
 }
 
 impl SeenCommand {
-    /// Returns whether the command failed.
+    /// Returns whether the command failed, or ended with 0 amid its tests.
     pub fn failed(&self) -> bool {
-        self.exit_code != Some(0) || !self.ended || self.changed
+        self.exit_code != Some(0) || !self.ended || self.changed || self.is_incomplete(None)
+    }
+
+    /// Returns whether tests of the command have no result, besides those that have none on the base.
+    pub fn is_incomplete(&self, base: Option<&TestReport>) -> bool {
+        self.report.as_ref().is_some_and(|report| report.incomplete(base).is_some())
+    }
+
+    /// The reason why a command that ran no test counts against the change: on the base it ran some.
+    pub fn ran_nothing(&self, base: &RoundEvidence) -> Option<String> {
+        let same = |known: &&SeenCommand| self.name == known.name && self.command == known.command;
+        let ran = |seen: &SeenCommand| seen.report.as_ref()?.ran();
+        let before = base.checks.iter().filter(same).filter_map(ran).max()?;
+        let is_empty = before > 0 && ran(self) == Some(0);
+        is_empty.then(|| format!("{} ran no test, and on the base it ran {before}", self.name))
+    }
+
+    /// The doubt about a command that only passes while its runner is not asked for its report.
+    pub fn unasked(&self) -> Option<Doubt> {
+        let is_unasked = self.report.as_ref().is_some_and(|report| report.only_unasked);
+        let text = format!(
+            "{} fails when its runner is asked for a report of its tests and passes when it is not, so \
+             none of its tests is known by its runner",
+            self.name
+        );
+        is_unasked.then(|| Doubt::new(DoubtKind::WeakProof, text))
     }
 
     /// Returns whether the base has the same failure.
@@ -171,10 +203,14 @@ impl SeenCommand {
         let known = !self.failing.is_empty() && self.failing.is_subset(&base.failing);
         let same_words = self.mark.is_some() && self.mark == base.mark;
         let same_rewrite = self.changed && base.changed;
+        let lacks_the_same = self.is_exit_zero()
+            && !self.changed
+            && self.is_incomplete(None)
+            && !self.is_incomplete(base.report.as_deref());
         // A command that did not run has shown nothing, so nothing of it can be excused.
         let has_run = self.not_run().is_none();
         let is_same = self.name == base.name && same_end && has_run;
-        is_same && (known || same_words || same_rewrite)
+        is_same && (known || same_words || same_rewrite || lacks_the_same)
     }
 
     /// The reason why a command that changed what it proves counts against the change: it leaves tracked
@@ -258,6 +294,7 @@ impl SeenCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_report::TestOutcome;
 
     fn seen(name: &str, code: i32, failing: &[&str]) -> SeenCommand {
         SeenCommand {
@@ -314,6 +351,52 @@ mod tests {
         assert_eq!((killed.not_run(), seen("tests", 2, &[]).misconfigured()), (None, None));
         let setup = seen(SETUP, 127, &[]).misconfigured().unwrap();
         assert!(setup.starts_with("`worktrees.setup` can't be run"), "{setup}");
+    }
+
+    fn reported(ran: &[&str], missing: &[&str]) -> SeenCommand {
+        let mut report = TestReport::default();
+        ran.iter().for_each(|id| report.add(id, TestOutcome::Passed));
+        missing.iter().for_each(|id| report.miss(id));
+        report.count = Some(ran.len() as u64);
+        SeenCommand { report: Some(Box::new(report)), ..seen("tests", 0, &[]) }
+    }
+
+    #[test]
+    fn a_run_that_ends_amid_its_tests_is_no_proof_unless_the_base_ends_there_too() {
+        let (whole, quits) = (reported(&["a", "b"], &[]), reported(&["a"], &["b"]));
+        assert!(of(vec![whole.clone()]).proves(1));
+        assert!(!of(vec![quits.clone()]).proves(1));
+        let base = of(vec![whole]);
+        assert_eq!(of(vec![quits.clone()]).new_failures(&base).count(), 1);
+        let base = of(vec![quits.clone()]);
+        assert_eq!(of(vec![quits]).new_failures(&base).count(), 0);
+        assert_eq!(of(vec![reported(&[], &["b", "c"])]).new_failures(&base).count(), 1);
+    }
+
+    #[test]
+    fn a_run_without_any_test_is_no_proof_where_the_base_ran_some() {
+        let (some, none) = (reported(&["a"], &[]), reported(&[], &[]));
+        let told = of(vec![none.clone()]).hollow(&of(vec![some.clone()]));
+        assert_eq!(told, ["tests ran no test, and on the base it ran 1"]);
+        for (head, base) in [
+            (none.clone(), none.clone()),
+            (some.clone(), some.clone()),
+            (none.clone(), seen("tests", 0, &[])),
+            (seen("tests", 0, &[]), some.clone()),
+            (SeenCommand { command: "another".to_owned(), ..none }, some),
+        ] {
+            assert_eq!(of(vec![head]).hollow(&of(vec![base])), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_runner_that_must_not_be_asked_is_a_doubt() {
+        let mut seen = reported(&["a"], &[]);
+        assert_eq!(seen.unasked(), None);
+        if let Some(report) = &mut seen.report {
+            report.only_unasked = true;
+        }
+        assert_eq!(seen.unasked().map(|doubt| doubt.kind), Some(DoubtKind::WeakProof));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 pub use excerpt::failure_excerpt;
 pub use failing::failing_tests;
+pub(crate) use noise::without_escapes as plain_line;
 
 /// The fingerprint of a text. Runs of ASCII white space count as one space and the ends not at all,
 /// so that re-wrapped or re-indented text keeps its fingerprint.

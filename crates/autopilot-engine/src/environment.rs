@@ -1,6 +1,7 @@
 //! The environment variables of agents and commands: those they need, and no secrets of others.
 
 mod gate;
+pub mod reporter;
 mod user_tool;
 
 pub use gate::{GateRoom, is_of_session, kept_from_gates, of_gate, user_home};

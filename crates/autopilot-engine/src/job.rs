@@ -32,6 +32,7 @@ mod process;
 mod prove;
 mod pull_request;
 mod push;
+mod reporter;
 mod review;
 mod room;
 mod shortage;

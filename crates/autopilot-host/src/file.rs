@@ -4,9 +4,10 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, renameat};
@@ -203,6 +204,23 @@ impl Dir {
     pub fn read_capped(&self, relative: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let (file, _) = self.look_at_plain(relative)?;
         read_up_to(file, &self.path.join(relative), bytes_max)
+    }
+
+    /// Returns the names in the directory that are UTF-8, at most `names_max`.
+    pub fn names(&self, names_max: usize) -> Result<Vec<String>, FileError> {
+        let held = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        let entries = std::fs::read_dir(held).map_err(failed("list", &self.path))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.take(names_max).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Returns when the plain file at `relative` was last written.
+    pub fn written_at(&self, relative: &Path) -> Result<SystemTime, FileError> {
+        let (file, _) = self.look_at_plain(relative)?;
+        let time = file.metadata().and_then(|found| found.modified());
+        time.map_err(failed("look at", &self.path.join(relative)))
     }
 
     /// Reads the beginning and the end of the plain file at `relative`; a file of at most

@@ -35,3 +35,4 @@ pub mod sweep;
 pub mod turnstile;
 pub mod warm;
 pub mod web;
+pub mod written;

@@ -17,7 +17,9 @@ pub use whole::{statement_of_tip, with_whole};
 use autopilot_core::doubt::DoubtKind;
 use autopilot_core::event::Verdict;
 use autopilot_core::id::AttemptId;
+use autopilot_core::test_report::{ReportSource, TestReport};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The type of every in-toto statement.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -153,9 +155,57 @@ pub struct EvidenceCommand {
     pub log_sha256: Option<String>,
     /// Names of the failed tests, where the output names them.
     pub failing: Vec<String>,
+    /// The tests that ran; none where no test is known and nobody counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<EvidenceTests>,
     /// The tests that failed in a first try on the same tree; none if there was no second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Vec<String>>,
+}
+
+/// The most names of tests of one command in a statement, of each outcome; the rest is counted.
+pub const TESTS_NAMED_MAX: usize = 2_000;
+
+/// The tests of a command, by the report of their runner or what is as near to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceTests {
+    pub source: ReportSource,
+    /// The number of tests that ran.
+    pub ran: Option<u64>,
+    pub passed: Vec<String>,
+    pub failed: Vec<String>,
+    pub skipped: Vec<String>,
+    /// Tests that the runner listed and did not report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreported: Vec<String>,
+    /// Names that are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl EvidenceTests {
+    /// The tests of a report, with as many names as a statement has room for.
+    pub fn of(report: &TestReport) -> Option<EvidenceTests> {
+        if report.source == ReportSource::ExitCode {
+            return None;
+        }
+        let first = |ids: &BTreeSet<String>| ids.iter().take(TESTS_NAMED_MAX).cloned().collect();
+        let all = [&report.passed, &report.failed, &report.skipped, &report.unreported];
+        Some(EvidenceTests {
+            source: report.source,
+            ran: report.ran(),
+            passed: first(&report.passed),
+            failed: first(&report.failed),
+            skipped: first(&report.skipped),
+            unreported: first(&report.unreported),
+            left_out: all.iter().map(|ids| ids.len().saturating_sub(TESTS_NAMED_MAX)).sum(),
+        })
+    }
 }
 
 /// A review of the work by an agent.

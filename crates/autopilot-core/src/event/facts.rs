@@ -4,6 +4,7 @@ use super::{Bill, SessionTotal, TaskEntry, is_default};
 use crate::doubt::{Doubt, DoubtKind};
 use crate::gate_book::GateMark;
 use crate::skill::Used;
+use crate::test_report::TestTally;
 use crate::three_runs::{AcceptedTest, OpenTest};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -50,6 +51,9 @@ pub struct Facts {
     /// The gate that the attempt ran, or took over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Box<GateMark>>,
+    /// The numbers of the tests of a gate's commands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<TestTally>,
     /// The tests of the base that the change breaks, skips or removes, and nothing accounts for yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<OpenTest>,

@@ -17,7 +17,7 @@ pub(super) fn settle(line: &str) -> Option<String> {
 }
 
 /// Removes terminal escapes, which make the same words look different to a pattern.
-pub(super) fn without_escapes(line: &str) -> String {
+pub(crate) fn without_escapes(line: &str) -> String {
     static ESCAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])").ok()
     });

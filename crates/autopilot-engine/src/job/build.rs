@@ -4,6 +4,7 @@ use super::asking::{AskedQuestion, Unanswered, no_report};
 use super::conflict;
 use super::opening::{build_facts, work_status};
 use super::own_work::blocking;
+use super::reporter::Asking;
 use super::skill::Kit;
 use super::violation::violation;
 use super::workshop::{Bench, For, Workshop, seconds_now};
@@ -274,7 +275,9 @@ impl Job {
         let is_base_rough = base.checks.iter().any(|check| check.changed);
         if !self.cancel.is_asked() && !is_base_rough {
             // The exit code counts in validation, where nobody else can have touched anything.
-            let _judged_later = self.command("format", line, &bench.site(), self.timeout()).await?;
+            let _judged_later = self
+                .command(("format", line), &bench.site(), self.timeout(), Asking::Nobody)
+                .await?;
         }
         Ok(())
     }

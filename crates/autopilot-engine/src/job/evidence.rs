@@ -5,10 +5,11 @@ use super::warm_gate::GateRun;
 use super::{Job, JobError};
 use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::{Facts, FailedCommand};
-use autopilot_core::evidence::{NewFailures, RoundEvidence};
+use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use autopilot_core::flaky::flaky_note;
 use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
+use autopilot_core::test_report::TestTally;
 
 impl Job {
     /// The last result of a step, from this round or the one before.
@@ -89,9 +90,12 @@ impl Job {
             None => self.facts_of_checks(&gate.checks, evidence)?,
         };
         facts.gate = gate.mark.clone().map(Box::new);
+        let tally = |seen: &SeenCommand| Some(TestTally::of(&seen.name, seen.report.as_ref()?));
+        facts.tests = evidence.checks.iter().filter_map(tally).collect();
         facts.notes.extend(gate.notes.iter().cloned());
         let flaky = evidence.checks.iter().filter_map(flaky_note);
         facts.doubts.extend(flaky.map(|text| Doubt::new(DoubtKind::Flaky, text)));
+        facts.doubts.extend(evidence.checks.iter().filter_map(SeenCommand::unasked));
         facts.doubts.extend(gate.doubts.iter().cloned());
         Ok(Facts { warm: gate.is_warm, ..facts })
     }
@@ -109,7 +113,7 @@ impl Job {
             (failure, seen.is_known(&base))
         });
         let mut failures = NewFailures::of(failed);
-        failures.reasons.extend(evidence.checks.iter().filter_map(|seen| seen.tampering(&base)));
+        failures.reasons.extend(evidence.hollow(&base));
         Ok(failures)
     }
 

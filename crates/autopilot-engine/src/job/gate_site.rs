@@ -2,6 +2,7 @@
 //! over a seed. Rooms and layers appear at one path, whatever they are outside.
 
 use super::own_work::blocking;
+use super::reporter::Asking;
 use super::slot_dir::SlotDir;
 use super::user_command::CommandCheck;
 use super::workshop::{Bench, For, seconds_now};
@@ -32,6 +33,8 @@ pub struct CommandSite {
     pub purpose: For,
     /// The room, where the command has one at a path of its own.
     pub room: Option<CommandRoom>,
+    /// The directories outside that have the worktree's files; of two files the first counts.
+    pub trees: Vec<PathBuf>,
 }
 
 /// A room as a jail shows it.
@@ -88,7 +91,17 @@ impl GateSite {
         let dir = Utf8PathBuf::from_path_buf(place).map_err(|path| JobError::NotUtf8 { path })?;
         let missing = JobError::Internal("a room without a place");
         let dir = SlotDir::as_it_is(dir);
-        Ok(CommandSite { dir, purpose: For::Proof, room: Some(room.ok_or(missing)?) })
+        let room = Some(room.ok_or(missing)?);
+        Ok(CommandSite { dir, purpose: For::Proof, room, trees: self.trees() })
+    }
+
+    /// The directories outside that have the worktree's files.
+    fn trees(&self) -> Vec<PathBuf> {
+        match self {
+            GateSite::Slot(bench) => vec![bench.dir.real.clone().into()],
+            GateSite::Room(room) => vec![room.paths().tree],
+            GateSite::Layer(layer) => layer.trees(),
+        }
     }
 
     /// The tracked files that the command before has changed.
@@ -104,7 +117,8 @@ impl GateSite {
 impl Bench {
     /// The directory of commands in this slot.
     pub fn site(&self) -> CommandSite {
-        CommandSite { dir: self.dir.clone(), purpose: self.purpose, room: None }
+        let trees = vec![self.dir.real.clone().into()];
+        CommandSite { dir: self.dir.clone(), purpose: self.purpose, room: None, trees }
     }
 }
 
@@ -165,7 +179,7 @@ impl Job {
         if matches!(site, GateSite::Slot(_)) {
             return Ok(());
         }
-        let check = self.command_at(SETUP, setup, site, since).await?;
+        let check = self.command_at((SETUP, setup), site, since, Asking::Nobody).await?;
         if check.passed() {
             return Ok(());
         }
@@ -176,13 +190,13 @@ impl Job {
     /// Runs a command of a gate in its place.
     pub(super) async fn command_at(
         &self,
-        name: &'static str,
-        line: &str,
+        (name, line): (&'static str, &str),
         site: &GateSite,
         since: Instant,
+        asking: Asking,
     ) -> Result<CommandCheck, JobError> {
         let place = site.command(self.warm_store()?)?;
-        self.command(name, line, &place, self.time_left(since)).await
+        self.command((name, line), &place, self.time_left(since), asking).await
     }
 }
 

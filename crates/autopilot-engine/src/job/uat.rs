@@ -5,6 +5,7 @@ use super::asking::Question;
 use super::evidence::evidence_of;
 use super::mend::Mending;
 use super::own_work::blocking;
+use super::reporter::Asking;
 use super::user_command;
 use super::{Done, Job, JobError};
 use autopilot_agents::AgentOutcome;
@@ -57,7 +58,8 @@ impl Job {
             return Ok((Outcome::Skipped { why }, Facts::default()));
         };
         let bench = self.proof_bench(&self.commit()?, self.began).await?;
-        let check = self.command("uat", &line, &bench.site(), self.timeout()).await?;
+        let check =
+            self.command(("uat", &line), &bench.site(), self.timeout(), Asking::Nobody).await?;
         let checks = std::slice::from_ref(&check);
         let mut facts = self.facts_of_checks(checks, &evidence_of(checks))?;
         // The base is not accepted, so nobody knows whether it always does that.

@@ -2,7 +2,9 @@
 //! anything.
 
 use super::gate_site::CommandSite;
+use super::own_work::blocking;
 use super::process::{JobProgram, ProcessResult};
+use super::reporter::Asking;
 use super::workshop::{For, Workshop};
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, VERSION_BYTES_MAX, Variables};
@@ -45,16 +47,23 @@ pub struct CommandCheck {
     pub is_warm: bool,
     /// The tests by the report of their runner.
     pub report: Option<Box<TestReport>>,
+    /// What asks runners for their reports was at work.
+    pub was_asked: bool,
 }
 
 impl CommandCheck {
-    /// Returns whether the command passed.
+    /// Returns whether the command passed; it has not if it ended amid its tests.
     pub fn passed(&self) -> bool {
         let rewrites = self.changed && self.name == FORMAT;
         self.ran.exit.code == Some(0)
             && !self.ran.exit.timed_out
             && !self.ran.exit.stuck
             && !rewrites
+            && self.incomplete().is_none()
+    }
+
+    fn incomplete(&self) -> Option<String> {
+        self.report.as_ref()?.incomplete(None)
     }
 
     /// Returns whether the command passed and left what it proves as it was.
@@ -74,6 +83,11 @@ impl CommandCheck {
     pub fn failure(&self) -> String {
         if self.changed && self.name == FORMAT && self.ran.exit.code == Some(0) {
             return "format would change files".to_owned();
+        }
+        let was_ended = self.ran.exit.timed_out || self.ran.exit.stuck;
+        if let Some(how) = self.incomplete().filter(|_| self.ran.exit.code == Some(0) && !was_ended)
+        {
+            return format!("{} {how}", self.name);
         }
         let how = match (
             self.ran.exit.timed_out,
@@ -188,12 +202,12 @@ impl Job {
 
     pub(super) async fn command(
         &self,
-        name: &'static str,
-        line: &str,
+        (name, line): (&'static str, &str),
         site: &CommandSite,
         timeout: Duration,
+        asking: Asking,
     ) -> Result<CommandCheck, JobError> {
-        let variables = match site.purpose {
+        let mut variables = match site.purpose {
             For::Agent => {
                 let ours = &self.context.variables;
                 let mut variables =
@@ -208,6 +222,7 @@ impl Job {
                 variables
             }
         };
+        let asked = self.ask_runners((name, line), site, asking, &mut variables)?;
         let log = self.log_name(&format!("validation_{name}"));
         let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
@@ -227,6 +242,9 @@ impl Job {
         // Without the log there is no digest of it; the exit code is the proof.
         let kept = self.context.place.views().join(&log);
         let kept = file::read_capped(kept.as_std_path(), LOG_BYTES_MAX).ok();
+        let report =
+            asked.map(|asked| blocking(|| Ok::<_, JobError>(asked.report(&ran)))).transpose()?;
+        let (report, was_asked) = report.unwrap_or_default();
         Ok(CommandCheck {
             name,
             line: line.to_owned(),
@@ -238,7 +256,8 @@ impl Job {
             is_warm: false,
             ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             first_try: None,
-            report: None,
+            report: report.map(Box::new),
+            was_asked,
         })
     }
 }

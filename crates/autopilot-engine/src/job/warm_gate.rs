@@ -5,6 +5,7 @@ use super::change::in_guard_words;
 use super::gate_record::TakenGate;
 use super::gate_site::GateSite;
 use super::own_work::blocking;
+use super::reporter::{AskedTries, Asking};
 use super::user_command::CommandCheck;
 use super::{Job, JobError};
 use autopilot_core::doubt::Doubt;
@@ -34,6 +35,15 @@ pub struct GateRun {
     pub mark: Option<GateMark>,
     /// The proof by an earlier attempt, if the commands were not run.
     pub taken: Option<TakenGate>,
+}
+
+/// A command of a gate, and where it runs.
+#[derive(Clone, Copy)]
+struct GateCommand<'a> {
+    name: &'static str,
+    line: &'a str,
+    commit: &'a Oid,
+    may_be_warm: bool,
 }
 
 /// What a gate starts from.
@@ -165,14 +175,10 @@ impl Job {
             if self.cancel.is_asked() {
                 return Ok(None);
             }
-            let command = (*name, line.as_str());
-            let (check, mut notes) = self.one_check(command, commit, since, may_be_warm).await?;
-            let again = async || {
-                let now = Instant::now();
-                let (check, more) = self.one_check(command, commit, now, may_be_warm).await?;
-                notes.extend(more);
-                Ok(check)
-            };
+            let command = GateCommand { name, line, commit, may_be_warm };
+            let mut notes = Vec::new();
+            let check = self.reported_check(&command, since, &mut notes).await?;
+            let again = async || self.reported_check(&command, Instant::now(), &mut notes).await;
             let check = self.second_try(check, again).await?;
             Ok::<_, JobError>(Some((check, notes)))
         };
@@ -202,35 +208,42 @@ impl Job {
         Ok(is_asked && self.warm_store()?.is_some())
     }
 
-    /// Runs a command from where it may start, and tells what a person should know of it.
-    async fn one_check(
+    /// Runs a command and reads the report of its runner, where the report is not in the command's way.
+    async fn reported_check(
         &self,
-        (name, line): (&'static str, &str),
-        commit: &Oid,
+        command: &GateCommand<'_>,
         since: Instant,
-        may_be_warm: bool,
-    ) -> Result<(CommandCheck, Vec<String>), JobError> {
-        let mut notes = Vec::new();
-        let check = match may_be_warm {
-            true => self.warm_or_cold((name, line), commit, since, &mut notes).await?,
-            false => self.cold_check((name, line), commit, since).await?,
-        };
-        Ok((check, notes))
+        notes: &mut Vec<String>,
+    ) -> Result<CommandCheck, JobError> {
+        let (mut tries, mut since) = (AskedTries::default(), since);
+        loop {
+            let asking = tries.asking();
+            let check = match command.may_be_warm {
+                true => self.warm_or_cold(command, since, notes, asking).await?,
+                false => self.cold_check(command, since, asking).await?,
+            };
+            if let Some(check) = tries.saw(check, self.cancel.is_asked()) {
+                return Ok(check);
+            }
+            // Another try has a time of its own.
+            since = Instant::now();
+        }
     }
 
     /// Runs a command over its seed if it has one that can be trusted, else from nothing.
     async fn warm_or_cold(
         &self,
-        (name, line): (&'static str, &str),
-        commit: &Oid,
+        command: &GateCommand<'_>,
         since: Instant,
         notes: &mut Vec<String>,
+        asking: Asking,
     ) -> Result<CommandCheck, JobError> {
+        let GateCommand { name, line, .. } = *command;
         let why = match self.start_of(line)? {
             Ok((seed, kind)) => {
-                match self.warm_check((name, line), commit, (&seed, kind), since).await? {
+                match self.warm_check(command, (&seed, kind), since, asking).await? {
                     Ok(check) => {
-                        let check = self.look_again(check, commit, notes).await?;
+                        let check = self.look_again(check, command, notes, asking).await?;
                         return Ok(check);
                     }
                     Err(why) => why,
@@ -243,17 +256,18 @@ impl Job {
             notes.push(format!("{name} checked from nothing, because {why}"));
         }
         // What the seed has cost is not the command's time.
-        self.cold_check((name, line), commit, Instant::now()).await
+        self.cold_check(command, Instant::now(), asking).await
     }
 
     async fn cold_check(
         &self,
-        (name, line): (&'static str, &str),
-        commit: &Oid,
+        command: &GateCommand<'_>,
         since: Instant,
+        asking: Asking,
     ) -> Result<CommandCheck, JobError> {
-        let site = self.cold_site(commit, since).await?;
-        let mut check = self.command_at(name, line, &site, since).await?;
+        let site = self.cold_site(command.commit, since).await?;
+        let one = (command.name, command.line);
+        let mut check = self.command_at(one, &site, since, asking).await?;
         check.has_changed(site.changed()?);
         Ok(check)
     }
@@ -261,15 +275,16 @@ impl Job {
     /// Runs a command in a layer of its own; an inner error says why it has to start from nothing.
     async fn warm_check(
         &self,
-        (name, line): (&'static str, &str),
-        commit: &Oid,
+        command: &GateCommand<'_>,
         (seed, kind): (&SealedSeed, LayerKind),
         since: Instant,
+        asking: Asking,
     ) -> Result<Result<CommandCheck, String>, JobError> {
         let Some(store) = self.warm_store()? else {
             return Err(JobError::Internal("a seed without a store"));
         };
-        let layer = match blocking(|| Ok::<_, JobError>(filled(store, seed, kind, commit)))? {
+        let layer = match blocking(|| Ok::<_, JobError>(filled(store, seed, kind, command.commit)))?
+        {
             Ok(layer) => layer,
             Err(error) => return cold_or_error(error),
         };
@@ -294,7 +309,8 @@ impl Job {
                 return cold_or_error(error);
             }
         }
-        let mut check = self.command_at(name, line, &site, since).await?;
+        let one = (command.name, command.line);
+        let mut check = self.command_at(one, &site, since, asking).await?;
         check.is_warm = true;
         if let GateSite::Layer(layer) = &site {
             let found = blocking(|| layer.differences())?;
@@ -311,8 +327,9 @@ impl Job {
     async fn look_again(
         &self,
         check: CommandCheck,
-        commit: &Oid,
+        command: &GateCommand<'_>,
         notes: &mut Vec<String>,
+        asking: Asking,
     ) -> Result<CommandCheck, JobError> {
         let rounds_max = self.run.limits.rounds_max;
         let could_end = warmth::could_end(self.want.step, &self.task, rounds_max);
@@ -320,7 +337,7 @@ impl Job {
         if check.passed() || look == RedLook::Believe || self.cancel.is_asked() {
             return Ok(check);
         }
-        let cold = self.cold_check((check.name, &check.line), commit, Instant::now()).await?;
+        let cold = self.cold_check(command, Instant::now(), asking).await?;
         if cold.passed() {
             notes.push(format!(
                 "{} over what the base built, and passed from nothing",

@@ -2,6 +2,7 @@
 
 use super::base_seed::KnownSeeds;
 use super::own_work::{blocking, rescuing, saving};
+use super::reporter::Asking;
 use super::slot_dir::SlotDir;
 use super::train::MergeQueue;
 use super::{Job, JobError};
@@ -250,7 +251,9 @@ impl Job {
         }
         let bench = Bench { slot, dir, commit: commit.clone(), purpose, _lease: lease };
         if let Some(setup) = &config.setup {
-            let check = self.command(SETUP, setup, &bench.site(), self.time_left(since)).await?;
+            let check = self
+                .command((SETUP, setup), &bench.site(), self.time_left(since), Asking::Nobody)
+                .await?;
             if !check.passed() {
                 let failure = check.failure();
                 let not_run = check.seen().misconfigured();

@@ -9,6 +9,7 @@ use autopilot_core::doubt::Doubt;
 use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
 use autopilot_core::state::{State, Task};
+use autopilot_core::test_report::TestTally;
 use autopilot_host::redact::Redactor;
 use autopilot_view::history::{PastAttempt, Remark, RunHistory, history};
 use autopilot_view::sessions::{Session, is_current, sessions};
@@ -157,6 +158,8 @@ struct ShownAttempt<'a> {
     excused: &'a [String],
     /// A gate ran over what the base had built.
     warm: bool,
+    /// The numbers of the tests of a gate's commands.
+    tests: &'a [TestTally],
     doubts: &'a [Doubt],
     notes: &'a [String],
 }
@@ -191,6 +194,7 @@ impl<'a> ShownAttempt<'a> {
             used: facts.used.as_deref().map(state_json::used),
             excused: &facts.excused,
             warm: facts.warm,
+            tests: &facts.tests,
             doubts: &facts.doubts,
             notes: &facts.notes,
         }

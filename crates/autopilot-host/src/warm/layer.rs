@@ -215,6 +215,16 @@ impl GateLayer {
         }
     }
 
+    /// Returns the directories outside that have the worktree's files: where two have one, the first
+    /// counts.
+    pub fn trees(&self) -> Vec<PathBuf> {
+        let below = RoomPaths::below(&self.seed.root()).tree;
+        match self.kind {
+            LayerKind::Overlay => vec![self.tree_outside(), below],
+            LayerKind::Reflink | LayerKind::Copy => vec![self.tree_outside()],
+        }
+    }
+
     /// Removes the layer with everything that was written to it.
     pub fn remove(mut self) -> Result<(), WarmError> {
         self.clear()

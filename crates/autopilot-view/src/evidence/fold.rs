@@ -4,7 +4,7 @@ use super::three_runs::three_runs;
 use super::{
     EvidenceAcceptance, EvidenceCommand, EvidenceDoubt, EvidenceGate, EvidenceKind,
     EvidencePredicate, EvidenceReview, EvidenceRun, EvidenceStatement, EvidenceSubject,
-    EvidenceTask, EvidenceTool, PREDICATE_TYPE, STATEMENT_TYPE, SubjectDigest,
+    EvidenceTask, EvidenceTests, EvidenceTool, PREDICATE_TYPE, STATEMENT_TYPE, SubjectDigest,
 };
 use autopilot_core::doubt::{Doubt, ranked};
 use autopilot_core::event::{Outcome, Verdict};
@@ -145,7 +145,11 @@ pub(super) fn command(seen: &SeenCommand) -> EvidenceCommand {
         name: seen.name.clone(),
         command: seen.command.clone(),
         exit_code: seen.exit_code,
-        passed: seen.is_exit_zero() && seen.ended && !(seen.changed && seen.name == FORMAT),
+        passed: seen.is_exit_zero()
+            && seen.ended
+            && !seen.is_incomplete(None)
+            && !(seen.changed && seen.name == FORMAT),
+        tests: seen.report.as_deref().and_then(EvidenceTests::of),
         duration_ms: seen.ms,
         log_sha256: seen.log_sha256.clone(),
         failing: seen.failing.iter().cloned().collect(),
