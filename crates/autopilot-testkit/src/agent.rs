@@ -186,7 +186,6 @@ impl Drawn {
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "steps that nothing is said of pass")]
     fn end(&self, scene: &Scene<'_>, play: &mut Play) {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
@@ -225,12 +224,23 @@ impl Drawn {
             play.faults = vec![Fault::Hang];
             return;
         }
+        self.show(scene, play, &mut fate);
+        if is_serial(step) && play.outcome != Outcome::Passed {
+            play.has_effect = false;
+        }
+    }
+
+    /// What the step shows, when nothing has broken it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "steps that nothing is said of pass")]
+    fn show(&self, scene: &Scene<'_>, play: &mut Play, fate: &mut Random) {
+        let Want { task, step, .. } = scene.want;
+        let now = scene.state.task(task);
         let tree = now.tree.clone().unwrap_or_default();
         let fails = self.has(Fault::Fails);
         match step {
             Step::Preflight => no(play, fails && fate.chance(30), "the base fails"),
             Step::Build | Step::Fix => {
-                let made = self.tree(scene, &tree, &mut fate);
+                let made = self.tree(scene, &tree, fate);
                 if made != of_round(scene, now.round) {
                     play.faults.push(Fault::Circle);
                 }
@@ -263,8 +273,8 @@ impl Drawn {
                 play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
             }
             Step::Review => {
-                self.review(scene, play, &mut fate);
-                self.accept(scene, play, &mut fate);
+                self.review(scene, play, fate);
+                self.accept(scene, play, fate);
             }
             Step::UatGenerate => no(play, fails && fate.chance(50), "no cases"),
             Step::Uat => match fails && fate.chance(200) {
@@ -287,19 +297,16 @@ impl Drawn {
             Step::Plan => no(play, fails && fate.chance(40), "the plan is not valid"),
             Step::Workflow => no(play, fails && fate.chance(150), "it can't be worked on"),
             Step::WorkflowStep => {
-                let made = self.tree(scene, &tree, &mut fate);
+                let made = self.tree(scene, &tree, fate);
                 play.facts.tree = Some(made);
                 no(play, fails && fate.chance(250), "the step failed");
             }
             Step::Completion => {
-                self.complete(scene, play, &mut fate);
-                self.accept(scene, play, &mut fate);
+                self.complete(scene, play, fate);
+                self.accept(scene, play, fate);
             }
             Step::Schedule => no(play, fails && fate.chance(30), "the plan is not valid"),
             _ => {}
-        }
-        if is_serial(step) && play.outcome != Outcome::Passed {
-            play.has_effect = false;
         }
     }
 

@@ -56,15 +56,11 @@ pub const WORKFLOW_STEP: &[Stage] = &[
 pub fn weigh(state: &State, task: &Task) -> Weighed {
     let is_done = |verdict| verdict == Some(Verdict::Approve);
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict()));
+    let broken = three_runs::refusal_of(state.run.limits.yardstick_changes, task);
     let mut weighed = Weighed::default();
-    if let Some(text) = unproven(task) {
-        weighed.overruled = said.then(|| format!("the reviewer said it was done although {text}"));
-        weighed.reasons.push(RoundReason { step: Step::Validate, text });
-    }
-    if let Some(text) = three_runs::refusal_of(state.run.limits.yardstick_changes, task) {
-        weighed.overruled = weighed
-            .overruled
-            .or(said.then(|| format!("the reviewer said it was done although {text}")));
+    for text in unproven(task).into_iter().chain(broken) {
+        let over = || format!("the reviewer said it was done although {text}");
+        weighed.overruled = weighed.overruled.or_else(|| said.then(over));
         weighed.reasons.push(RoundReason { step: Step::Validate, text });
     }
     if !said {

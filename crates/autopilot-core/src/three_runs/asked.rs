@@ -124,7 +124,7 @@ impl<'a> AskedWords<'a> {
     fn is_quoted(&self, word: &str) -> bool {
         let is_there =
             |text: &&str| tokens(text).contains(&LineToken::Word(word)) || **text == *word;
-        !word.is_empty() && self.quoted.iter().any(|text| is_there(text))
+        !word.is_empty() && self.quoted.iter().any(is_there)
     }
 }
 
