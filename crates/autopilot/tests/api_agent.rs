@@ -81,7 +81,8 @@ fn process_list() -> String {
 fn a_task_is_reviewed_by_a_model_and_its_key_is_nowhere_to_be_read() {
     // A server that tells what it was given.
     let summary = format!("I was asked with {KEY}, and it is fine");
-    let approval = json!({ "verdict": "APPROVE", "summary": summary, "issues": [] });
+    let approval =
+        json!({ "verdict": "APPROVE", "summary": summary, "issues": [], "accepted_tests": [] });
     let slow = Turn::answer(approval).after(Duration::from_secs(2));
     let server = Server::start(Script::new().when(REVIEW, [slow]).when(CASES, [cases()])).unwrap();
     let stage = stage_with(&server, "auto");

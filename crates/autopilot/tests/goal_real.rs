@@ -39,8 +39,8 @@ fn two_iterations() -> Script {
     let first = full("first", &[step("one", &[]), step("two", &["one"])]);
     let next = full("second", &[step("three", &[])]);
     let reason = "three is missing";
-    let not_yet = json!({ "done": false, "summary": null, "reason": reason, "nextWorkflow": next });
-    let all = json!({ "done": true, "summary": "all three", "reason": null, "nextWorkflow": null });
+    let not_yet = json!({ "done": false, "summary": null, "reason": reason, "nextWorkflow": next, "accepted_tests": [] });
+    let all = json!({ "done": true, "summary": "all three", "reason": null, "nextWorkflow": null, "accepted_tests": [] });
     Script::new()
         .rule(Rule::when(REVIEWER).and("--- three (succeeded) ---").turns([Turn::answer(all)]))
         .rule(Rule::when(REVIEWER).turns([Turn::answer(not_yet)]))
@@ -164,7 +164,7 @@ fn claude_and_codex_leave_the_same_behind() {
 fn the_real_agents_go_on_with_a_step_in_the_session_it_had() {
     for adapter in ["claude", "codex"] {
         let first = full("first", &[step("one", &[])]);
-        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null });
+        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null, "accepted_tests": [] });
         let script = Script::new()
             .rule(Rule::when(REVIEWER).turns([Turn::answer(all)]))
             .rule(Rule::when(GENERATOR).turns([Turn::answer(first)]))
@@ -205,7 +205,7 @@ fn a_step_that_was_cut_short_goes_on_in_the_session_of_the_real_agent() {
     const WAITS: &str = "timeout 600 tail -f /dev/null";
     for adapter in ["claude", "codex"] {
         let first = full("first", &[step("one", &[])]);
-        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null });
+        let all = json!({ "done": true, "summary": "it is", "reason": null, "nextWorkflow": null, "accepted_tests": [] });
         let write = Turn::call(Call::write("one.txt", "one\n"));
         let again = "on this step ended before the step was done";
         let script = Script::new()

@@ -180,7 +180,8 @@ fn agents_find_their_step_their_task_and_what_is_above_it_in_their_environment()
     let big = plan(&[task_with("big", &[], json!({ "expand": true })), task("lone", &[])]);
     let stage = stage(BINARY, &big);
     let summary = json!({ "changed_files": [], "notes": "x" });
-    let verdict = json!({ "verdict": "APPROVE", "summary": "fine", "issues": [] });
+    let verdict =
+        json!({ "verdict": "APPROVE", "summary": "fine", "issues": [], "accepted_tests": [] });
     let inner = plan(&[task("part", &[])]);
     stage.agents(&[
         &tells_its_place(&stage, "step: plan\n  task: big", &inner),

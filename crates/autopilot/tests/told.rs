@@ -195,7 +195,7 @@ fn planting(folder: &str) -> Script {
             "type": null, "adapter": null, "model": null, "timeoutSec": null,
         }],
     });
-    let met = json!({ "done": true, "summary": "s", "reason": null, "nextWorkflow": null });
+    let met = json!({ "done": true, "summary": "s", "reason": null, "nextWorkflow": null, "accepted_tests": [] });
     let plant = format!(
         "for f in AGENTS.md CLAUDE.md {folder}/skills/reviewer/SKILL.md; do echo PLANTED >> $f; done"
     );
