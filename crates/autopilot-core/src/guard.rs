@@ -7,6 +7,7 @@ mod command_file;
 mod conflict;
 pub mod finding;
 mod letter;
+mod link;
 mod moved;
 pub mod path;
 mod repository;
@@ -30,6 +31,7 @@ pub use finding::{
     FINDINGS_MAX, Finding, FindingEffect, FindingSource, Severity, broken_rules, doubts, noted,
     report,
 };
+pub use link::{LinkSides, TreeLinks};
 pub use path::is_denied;
 pub use secret::{LeakForm, LeakPlace, SecretLeak};
 pub use test_code::is_test_path;
@@ -59,6 +61,9 @@ pub struct Change {
     /// The new paths that can be taken for another one of the tree.
     #[serde(default)]
     pub same_names: Vec<SameName>,
+    /// The symbolic links of both trees, if the change touches one.
+    #[serde(default)]
+    pub links: LinkSides,
     /// The known secrets whose values the change holds.
     #[serde(default)]
     pub leaks: Vec<SecretLeak>,
@@ -137,6 +142,7 @@ pub struct GuardRules<'a> {
 pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
     let mut findings = secret::check(change);
     findings.extend(path::check(&change.files, rules.allowed_paths, rules.deny_paths));
+    findings.extend(link::check(change));
     findings.extend(repository::check(&change.files, rules.allowed_paths));
     findings.extend(unicode::check(change, rules.task));
     findings.extend(work_file::check(&change.files, rules));

@@ -58,7 +58,7 @@ pub use error::{FailureOutlook, GitError};
 pub use fresh::fresh_checkout;
 pub use hub::{BranchMend, BranchRecord, ExpectedRef, Hub, HubDamage, ObjectMend};
 pub use identity::CommitIdentity;
-pub use listing::{Listing, has_path, list_paths};
+pub use listing::{LinkListing, Listing, has_path, links_of, list_paths};
 pub use merge::{Conflict, ConflictSide, Conflicts};
 pub use name::{ref_component, run_branch, session_branch, task_branch};
 pub use notes::{

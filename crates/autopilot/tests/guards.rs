@@ -53,6 +53,20 @@ fn a_file_outside_the_allowed_paths_must_go() {
 }
 
 #[test]
+fn links_that_lead_out_together_must_go() {
+    let stage = stage();
+    let task = stage.read("tasks/say-done.md");
+    let anywhere = task.split("\nAllowed Paths").next().unwrap();
+    stage.write("tasks/say-done.md", anywhere);
+    told_and_taken_back(
+        &stage,
+        "ln -s . here; ln -s here/../outside link",
+        "rm here link",
+        &["the link points to `here/../outside`", "by way of other links"],
+    );
+}
+
+#[test]
 fn a_link_out_of_the_allowed_paths_must_go() {
     told_and_taken_back(&stage(), "ln -s /etc/passwd extra", "rm extra", &["extra"]);
 }

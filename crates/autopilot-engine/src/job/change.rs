@@ -7,13 +7,14 @@ use crate::leak;
 use autopilot_core::command_line::has_word;
 use autopilot_core::flow::FlowInput;
 use autopilot_core::guard::{
-    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, GuardRules, SameName,
+    self, ChangedFile, ChangedLine, FileMode, FileStatus, Finding, GuardRules, LinkSides, SameName,
+    TreeLinks,
 };
 use autopilot_core::prompt::BuildRules;
 use autopilot_core::state::Task;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{
-    ChangedPath, GitChange, GitError, Hub, LineFact, Oid, PathStatus, list_paths,
+    ChangedPath, GitChange, GitError, Hub, LineFact, Oid, PathStatus, links_of, list_paths,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 const BYTES_PER_LINE: u64 = 80;
 /// The paths of a tree that new names are compared with.
 const TREE_PATHS_MAX: usize = 500_000;
+/// The symbolic links of a tree that are followed.
+const LINKS_MAX: usize = 10_000;
 
 impl Job {
     /// The commit that a gate checks.
@@ -64,6 +67,7 @@ impl Job {
         let mut facts =
             guard::Change { leaks: leak::in_guard_words(&leaks), ..in_guard_words(change) };
         facts.same_names = blocking(|| same_names(hub, change, &facts.files))?;
+        facts.links = blocking(|| link_sides(hub, change))?;
         let mut findings =
             guard::check(&facts, &GuardRules { task_files: &self.task_files()?, ..rules.guards() });
         findings.extend(self.touched_commands(change, spec));
@@ -121,6 +125,22 @@ fn same_names(
     Ok(guard::same_names(files, listing.paths.iter().map(String::as_str)))
 }
 
+/// The symbolic links before and after a change; none if it touches none.
+fn link_sides(hub: &Hub, change: &GitChange) -> Result<LinkSides, GitError> {
+    if !change.paths.iter().any(ChangedPath::touches_link) {
+        return Ok(LinkSides::default());
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let links = |tree: &Oid| -> Result<(TreeLinks, bool), GitError> {
+        let listing = links_of(hub, tree, LINKS_MAX)?;
+        let links = listing.links.into_iter().map(|(path, target)| (text(path), text(target)));
+        Ok((links.collect(), listing.is_cut))
+    };
+    let ((base, base_is_cut), (head, head_is_cut)) =
+        (links(&change.base_tree)?, links(&change.tree)?);
+    Ok(LinkSides { base, head, are_cut: base_is_cut || head_is_cut })
+}
+
 pub(super) fn in_guard_words(change: &GitChange) -> guard::Change {
     guard::Change {
         files: change.paths.iter().map(changed_file).collect(),
@@ -133,6 +153,7 @@ pub(super) fn in_guard_words(change: &GitChange) -> guard::Change {
         added: change.added.iter().map(line).collect(),
         removed: change.removed.iter().map(line).collect(),
         same_names: Vec::new(),
+        links: LinkSides::default(),
         leaks: Vec::new(),
     }
 }

@@ -8,13 +8,13 @@ use super::command::CommandError;
 use super::digest::change_digest;
 use super::error::GitError;
 use super::hub::Hub;
+use super::listing::{LINK, LINK_BYTES_MAX};
 use super::merge::read_blob;
 use super::object::Oid;
 use super::patch::PatchReader;
 
 pub use super::patch::LineFact;
 
-const LINK_BYTES_MAX: usize = 4096;
 const RENAMES_MAX: usize = 1000;
 /// The most bytes that the paths of a change may take.
 const HEAD_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -97,7 +97,12 @@ impl ChangedPath {
 
     /// Returns whether the path is a symbolic link after the change.
     pub fn is_link(&self) -> bool {
-        self.new_mode == 0o120_000
+        self.new_mode == LINK
+    }
+
+    /// Returns whether the path is a symbolic link before or after the change.
+    pub fn touches_link(&self) -> bool {
+        self.old_mode == LINK || self.is_link()
     }
 }
 

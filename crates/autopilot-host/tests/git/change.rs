@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use autopilot_host::git::{ChangeLimits, GitChange, PathStatus};
+use autopilot_host::git::{ChangeLimits, GitChange, PathStatus, links_of};
 
 use crate::world::{Open, World, put};
 
@@ -49,6 +49,23 @@ fn a8_untracked_renamed_deleted_and_binary_files_are_counted() {
     assert!(change.removed.iter().any(|l| l.path == b"gone.rs" && l.text == "fn checks() {}"));
     assert!(change.diff.contains("rename from old/name.rs"), "{}", change.diff);
     assert!(!change.diff_cut && !change.lines_cut);
+}
+
+#[test]
+fn the_links_of_a_tree_are_listed_with_their_targets_up_to_a_limit() {
+    let world = World::new();
+    let open = world.open();
+    let slot = open.slot(1);
+    fs::create_dir(slot.dir().join("d")).unwrap();
+    symlink("../x", slot.dir().join("d/one")).unwrap();
+    symlink("d/one", slot.dir().join("two")).unwrap();
+    let change = change(&open, &slot, &ChangeLimits::default());
+    let listed = |links_max| links_of(&open.hub, &change.tree, links_max).unwrap();
+    let link = |path: &str, target: &str| (path.as_bytes().to_vec(), target.as_bytes().to_vec());
+    assert_eq!(listed(2).links, [link("d/one", "../x"), link("two", "d/one")]);
+    assert!(!listed(2).is_cut && listed(1).is_cut);
+    assert!(change.paths.iter().all(|path| path.touches_link()));
+    assert_eq!(links_of(&open.hub, &change.base_tree, 2).unwrap().links, []);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::agent::Ending;
 use autopilot_core::guard::{
-    self, Change, ChangedFile, ChangedLine, FileMode, FileStatus, GuardRules, SameName,
+    self, Change, ChangedFile, ChangedLine, FileMode, FileStatus, GuardRules, LinkSides, SameName,
 };
 
 /// A change and what its task asks for.
@@ -65,6 +65,8 @@ fn sample(name: &str) -> Option<Sample> {
             let same = SameName { path: "A.rs".to_owned(), other: "a.rs".to_owned() };
             Change { same_names: vec![same], ..added("A.rs", "x") }
         }
+        "links-out" => links("a/../x"),
+        "links" => links("a/x"),
         "task-file" => of_file(file(FileStatus::Modified, "tasks/next.md"), &["x"], &[]),
         "test-gone" | "test-gone-as-asked" => without_test(&[]),
         "test-merged" => without_test(&["tests/all_test.py"]),
@@ -99,6 +101,13 @@ fn of_file(file: ChangedFile, added: &[&str], removed: &[&str]) -> Change {
     let lines = |texts: &[&str]| texts.iter().map(|text| line(&file.path, text)).collect();
     let (added, removed) = (lines(added), lines(removed));
     Change { added, removed, files: vec![file], ..Change::default() }
+}
+
+/// A change that adds a link to where it stands, and another one that goes through it.
+fn links(through: &str) -> Change {
+    let head = [("a", "."), ("l", through)].map(|(path, to)| (path.to_owned(), to.to_owned()));
+    let links = LinkSides { head: head.into(), ..LinkSides::default() };
+    Change { links, ..added("a.rs", "x") }
 }
 
 /// A change that deletes a test, whose lines are in these files now.

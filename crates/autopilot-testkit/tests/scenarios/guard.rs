@@ -22,6 +22,7 @@ fn a_change_that_breaks_a_rule_is_repaired_before_it_is_merged() {
         "look-alike",
         "odd-name",
         "same-name",
+        "links-out",
         "task-file",
         "test-gone",
     ] {
@@ -43,6 +44,7 @@ fn an_honest_change_that_looks_odd_goes_on() {
         "quietly-moved-todo",
         "quietly-indentation",
         "quietly-emoji",
+        "quietly-links",
         "quietly-formula",
         "quietly-test-merged",
         "quietly-specification-gone",
