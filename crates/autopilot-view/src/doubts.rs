@@ -5,6 +5,7 @@ use super::{LastProof, unproven, waivers};
 use autopilot_core::doubt::{DOUBTS_MAX, Doubt, DoubtKind, ranked};
 use autopilot_core::event::TaskEnd;
 use autopilot_core::flow::merging::keeps_earlier_result;
+use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{State, Status, Task};
 use autopilot_core::step::Step;
 use autopilot_core::three_runs;
@@ -127,7 +128,16 @@ fn about_the_whole(state: &State) -> Vec<Doubt> {
         doubts.push(new(DoubtKind::WaivedGate, text));
     }
     doubts.extend(LastProof::of(state).and_then(of_last_proof));
+    doubts.extend(older_rule(state).map(|text| new(DoubtKind::WeakProof, text)));
     doubts
+}
+
+/// What a run that began under an older version is not proven by. It keeps the rules it began with.
+fn older_rule(state: &State) -> Option<String> {
+    let switches = &state.run.switches;
+    let has_tests = state.run.flow.row().needs_tests || switches.contains(&Switch::HasTests);
+    (has_tests && !switches.contains(&Switch::ThreeRuns))
+        .then(|| Switch::ThreeRuns.why_skipped().to_owned())
 }
 
 fn of_last_proof(proof: LastProof) -> Option<Doubt> {
@@ -171,6 +181,7 @@ mod tests {
     fn state(tasks: Vec<Task>) -> State {
         let root = Task { id: TaskId::ROOT, ..Task::default() };
         let mut state = State::default();
+        state.run.switches = [Switch::ThreeRuns].into();
         state.tasks = [root].into_iter().chain(tasks).collect();
         state
     }
@@ -210,6 +221,19 @@ mod tests {
             ("report", html(&page(state, &[], &known))),
             ("pull request", pull_request::pull_request(state, &sent).body),
         ]
+    }
+
+    #[test]
+    fn a_run_under_an_older_rule_says_what_it_was_not_proven_by() {
+        let mut state = state(vec![]);
+        assert_eq!(told(&state), Vec::<String>::new());
+        state.run.switches.remove(&Switch::ThreeRuns);
+        assert_eq!(
+            told(&state),
+            ["the run began before tests of the base were run over the change"]
+        );
+        state.run.flow = autopilot_core::flow::Flow::Goal;
+        assert_eq!(told(&state), Vec::<String>::new(), "a goal without tests is told as unproven");
     }
 
     #[test]

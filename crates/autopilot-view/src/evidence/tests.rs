@@ -7,6 +7,7 @@ use autopilot_core::evidence::{RoundEvidence, SeenCommand};
 use autopilot_core::flaky::FirstTry;
 use autopilot_core::gate_book::GateMark;
 use autopilot_core::id::{TaskId, Time};
+use autopilot_core::pipeline::Switch;
 use autopilot_core::state::{Run, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 
@@ -116,6 +117,7 @@ fn told() -> EvidenceStatement {
 fn the_evidence_of_a_merge_in_full() {
     let mut state = State::default();
     state.run = run();
+    state.run.switches.insert(Switch::ThreeRuns);
     state.run.tip = Some("4".repeat(40));
     let root = Task { id: TaskId::ROOT, ..Task::default() };
     state.tasks = vec![root, task()];

@@ -78,7 +78,7 @@ impl Story {
 
 fn empty_run() -> RunSpec {
     let text = r#"{"id":"","flow":"task","title":"","source":"","started_by":"","base_branch":"",
-        "base":"","branch":"","switches":[],"limits":null,"config":"","red_base_allowed":false,
+        "base":"","branch":"","switches":["three_runs"],"limits":null,"config":"","red_base_allowed":false,
         "tasks":[]}"#;
     let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
     value["limits"] = serde_json::to_value(Limits::default()).unwrap();
