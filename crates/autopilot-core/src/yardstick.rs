@@ -22,7 +22,7 @@ use std::fmt;
 pub use body::test_bodies;
 pub use census::{PATTERNS_MAX, YardstickCensus, census, needs_text, proposed_patterns};
 pub use compose::{ChangedEntry, ComposedEntry, ComposedTrees, EntrySide, compose};
-use mixed::Splitter;
+use mixed::PartSplitter;
 use place::{PlaceRule, place_rule};
 use script::{CommandScripts, command_scripts};
 
@@ -185,15 +185,15 @@ impl<'a> YardstickRules<'a> {
         path: &str,
         texts: [Option<&str>; 2],
         reached: &'b dyn Fn(&str) -> bool,
-    ) -> Option<Splitter<'b>> {
+    ) -> Option<PartSplitter<'b>> {
         match place_rule(path) {
-            PlaceRule::Build => Some(Splitter::Build),
-            PlaceRule::Lines => Some(Splitter::lines(path)),
+            PlaceRule::Build => Some(PartSplitter::Build),
+            PlaceRule::Lines => Some(PartSplitter::lines(path)),
             PlaceRule::Whole(_) | PlaceRule::ByName | PlaceRule::Product => {
                 if is_builder(path, texts) {
-                    return Some(Splitter::Build);
+                    return Some(PartSplitter::Build);
                 }
-                Splitter::of(path, reached)
+                PartSplitter::of(path, reached)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The reports that the user's own command writes (`gates.reports`): JUnit's XML, TAP, and libtest's
 //! lines of JSON, told apart by their content.
 
-use super::hook::WrittenFile;
+use super::hook::ReportFile;
 use super::{IDS_MAX, ReportSource, TestOutcome, TestReport, tap};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 pub const DEPTH_MAX: usize = 64;
 
 /// The report of a run by the files that its command wrote; none if none of them is a report.
-pub fn of_files(files: &[WrittenFile]) -> Option<TestReport> {
+pub fn of_files(files: &[ReportFile]) -> Option<TestReport> {
     let mut report = TestReport { source: ReportSource::File, ..TestReport::default() };
     let mut is_any = false;
     for file in files {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Option<(String, String, String)> {
-        let file = WrittenFile { text: text.to_owned(), ..WrittenFile::default() };
+        let file = ReportFile { text: text.to_owned(), ..ReportFile::default() };
         let report = of_files(&[file])?;
         let joined = |ids: std::collections::BTreeSet<String>| {
             ids.into_iter().collect::<Vec<_>>().join(", ")

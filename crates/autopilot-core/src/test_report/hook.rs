@@ -17,7 +17,7 @@ pub const LOG_END: &str = ".log";
 
 /// A file that a runner wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WrittenFile {
+pub struct ReportFile {
     pub name: String,
     pub text: String,
     /// The file is longer than what was read of it.
@@ -27,7 +27,7 @@ pub struct WrittenFile {
 }
 
 /// The report of a run by the files that its runners wrote; none if none of them says anything.
-pub fn of_files(files: &[WrittenFile]) -> Option<TestReport> {
+pub fn of_files(files: &[ReportFile]) -> Option<TestReport> {
     let mut report = TestReport { source: ReportSource::Runner, ..TestReport::default() };
     let mut has_said = false;
     for file in files {
@@ -73,7 +73,7 @@ struct OneResult {
     ms: f64,
 }
 
-fn of_events(file: &WrittenFile) -> TestReport {
+fn of_events(file: &ReportFile) -> TestReport {
     let mut report = TestReport { source: ReportSource::Runner, ..TestReport::default() };
     let mut listed: BTreeSet<String> = BTreeSet::new();
     let mut reported: BTreeSet<String> = BTreeSet::new();
@@ -118,9 +118,9 @@ fn whole(ms: f64) -> u64 {
 /// The report of one test binary of libtest. Its tests have the name of their target before them: two
 /// binaries may have tests of the same name.
 fn of_binary(
-    about: &WrittenFile,
-    list: Option<&WrittenFile>,
-    log: Option<&WrittenFile>,
+    about: &ReportFile,
+    list: Option<&ReportFile>,
+    log: Option<&ReportFile>,
 ) -> TestReport {
     let mut report = TestReport { source: ReportSource::Runner, ..TestReport::default() };
     let fact = |name: &str| {
@@ -204,8 +204,8 @@ fn target(package: &str, binary: &str, source: &str) -> String {
 mod tests {
     use super::*;
 
-    fn file(name: &str, text: &str) -> WrittenFile {
-        WrittenFile { name: name.to_owned(), text: text.to_owned(), ..WrittenFile::default() }
+    fn file(name: &str, text: &str) -> ReportFile {
+        ReportFile { name: name.to_owned(), text: text.to_owned(), ..ReportFile::default() }
     }
 
     fn ids(set: &BTreeSet<String>) -> Vec<&str> {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(ids(&report.unreported), ["a.py::z"]);
         assert_eq!(ids(&report.not_loaded), ["b.py"]);
         assert_eq!((report.suite_ms, report.count), (Some(2), Some(1)));
-        let cut = WrittenFile { is_cut: true, ..file("1.events", text) };
+        let cut = ReportFile { is_cut: true, ..file("1.events", text) };
         assert!(of_files(&[cut]).unwrap().unreported.is_empty(), "the rest was not read");
         assert_eq!(of_files(&[file("x.txt", "no report")]), None);
     }
@@ -249,7 +249,7 @@ mod tests {
             "later: test\nm::quits: test\nslow: test\nspeed: benchmark\n\n3 tests, 1 benchmark\n";
         let log = "ok later\nignored: takes long slow\nfailed: it said\nok no m::quits <0.1s>\n";
         let files = |log: &str| {
-            let made = |name: &str, text: &str, at_ms| WrittenFile { at_ms, ..file(name, text) };
+            let made = |name: &str, text: &str, at_ms| ReportFile { at_ms, ..file(name, text) };
             [made("7.binary", about, 1), made("7.list", list, 100), made("7.log", log, 350)]
         };
         let report = of_files(&files(log)).unwrap();

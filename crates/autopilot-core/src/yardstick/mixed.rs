@@ -9,7 +9,7 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 /// How the parts of a file are told apart.
-pub(super) enum Splitter<'a> {
+pub(super) enum PartSplitter<'a> {
     Rust,
     Sections(SectionRules, YardstickReason),
     Json(JsonRules<'a>),
@@ -36,30 +36,32 @@ pub(super) enum YardstickSide {
     Head,
 }
 
-impl<'a> Splitter<'a> {
+impl<'a> PartSplitter<'a> {
     /// The splitter for a file by its name; `reached` tells which scripts of `package.json` commands
     /// come to.
-    pub(super) fn of(path: &str, reached: &'a dyn Fn(&str) -> bool) -> Option<Splitter<'a>> {
+    pub(super) fn of(path: &str, reached: &'a dyn Fn(&str) -> bool) -> Option<PartSplitter<'a>> {
         let name = path.rsplit('/').next().unwrap_or(path);
         Some(match name {
-            "Cargo.toml" => Splitter::Sections(CARGO, YardstickReason::BuildConfig),
-            "pyproject.toml" => Splitter::Sections(PYPROJECT, YardstickReason::RunnerConfig),
-            "setup.cfg" => Splitter::Sections(SETUP_CFG, YardstickReason::RunnerConfig),
-            "package.json" | "composer.json" => Splitter::Json(JsonRules::of(name, reached)?),
+            "Cargo.toml" => PartSplitter::Sections(CARGO, YardstickReason::BuildConfig),
+            "pyproject.toml" => PartSplitter::Sections(PYPROJECT, YardstickReason::RunnerConfig),
+            "setup.cfg" => PartSplitter::Sections(SETUP_CFG, YardstickReason::RunnerConfig),
+            "package.json" | "composer.json" => PartSplitter::Json(JsonRules::of(name, reached)?),
             _ => match name.rsplit_once('.').map(|(_, ending)| ending) {
-                Some("rs") => Splitter::Rust,
-                Some("py") => Splitter::Source(&[SelfTest::PythonExample, SelfTest::PythonMain]),
+                Some("rs") => PartSplitter::Rust,
+                Some("py") => {
+                    PartSplitter::Source(&[SelfTest::PythonExample, SelfTest::PythonMain])
+                }
                 Some("js" | "jsx" | "ts" | "tsx" | "mjs" | "mts" | "vue" | "svelte") => {
-                    Splitter::Source(&[SelfTest::VitestBlock])
+                    PartSplitter::Source(&[SelfTest::VitestBlock])
                 }
                 Some(_) | None => return None,
             },
         })
     }
 
-    pub(super) fn lines(path: &str) -> Splitter<'a> {
+    pub(super) fn lines(path: &str) -> PartSplitter<'a> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        Splitter::Lines(match name {
+        PartSplitter::Lines(match name {
             "go.mod" | "go.work" => &REPLACE_LINES,
             "pom.xml" => &MAVEN_LINES,
             _ => &TEST_LINES,
@@ -68,41 +70,43 @@ impl<'a> Splitter<'a> {
 
     pub(super) fn reason(&self) -> YardstickReason {
         match self {
-            Splitter::Rust | Splitter::Source(_) => YardstickReason::Test,
-            Splitter::Sections(_, reason) => reason.clone(),
-            Splitter::Json(_) => YardstickReason::RunnerConfig,
-            Splitter::Build | Splitter::Lines(_) => YardstickReason::BuildConfig,
+            PartSplitter::Rust | PartSplitter::Source(_) => YardstickReason::Test,
+            PartSplitter::Sections(_, reason) => reason.clone(),
+            PartSplitter::Json(_) => YardstickReason::RunnerConfig,
+            PartSplitter::Build | PartSplitter::Lines(_) => YardstickReason::BuildConfig,
         }
     }
 
     /// Whether a text has a part that judges; true for one that can't be read.
     pub(super) fn has_yardstick(&self, text: &str) -> bool {
         match self {
-            Splitter::Rust => match rust::share(text) {
+            PartSplitter::Rust => match rust::share(text) {
                 rust::RustShare::Both | rust::RustShare::Tests => true,
                 rust::RustShare::Product => !rust::doc_examples(text).is_empty(),
                 // Only what may be tests is worth a word.
                 rust::RustShare::Unreadable => text.contains("test"),
             },
-            Splitter::Sections(rules, _) => section::has_yardstick(*rules, text).unwrap_or(true),
-            Splitter::Json(rules) => rules.has_yardstick(text).unwrap_or(true),
-            Splitter::Build => true,
-            Splitter::Lines(_) | Splitter::Source(_) => !self.told(text).is_empty(),
+            PartSplitter::Sections(rules, _) => {
+                section::has_yardstick(*rules, text).unwrap_or(true)
+            }
+            PartSplitter::Json(rules) => rules.has_yardstick(text).unwrap_or(true),
+            PartSplitter::Build => true,
+            PartSplitter::Lines(_) | PartSplitter::Source(_) => !self.told(text).is_empty(),
         }
     }
 
     /// What judges in a text and can't be moved: a difference of it is told.
     fn told(&self, text: &str) -> Vec<String> {
         match self {
-            Splitter::Rust => rust::doc_examples(text),
-            Splitter::Sections(rules, _) => section::told(*rules, text),
-            Splitter::Json(rules) => rules.told(text),
-            Splitter::Build => vec![text.to_owned()],
-            Splitter::Lines(words) => {
+            PartSplitter::Rust => rust::doc_examples(text),
+            PartSplitter::Sections(rules, _) => section::told(*rules, text),
+            PartSplitter::Json(rules) => rules.told(text),
+            PartSplitter::Build => vec![text.to_owned()],
+            PartSplitter::Lines(words) => {
                 let is_one = |line: &&str| words.as_ref().is_some_and(|it| it.is_match(line));
                 text.lines().filter(is_one).map(|line| line.trim().to_owned()).collect()
             }
-            Splitter::Source(ways) => ways.iter().flat_map(|way| way.found(text)).collect(),
+            PartSplitter::Source(ways) => ways.iter().flat_map(|way| way.found(text)).collect(),
         }
     }
 
@@ -112,20 +116,20 @@ impl<'a> Splitter<'a> {
         let is_same = before == now;
         match self {
             // New examples take nothing from the base's.
-            Splitter::Rust => {
+            PartSplitter::Rust => {
                 let is_kept = before.iter().all(|example| now.contains(example));
                 (!is_kept).then(|| "examples in the documentation are run as tests".to_owned())
             }
-            Splitter::Sections(..) | Splitter::Json(_) if !is_same => {
+            PartSplitter::Sections(..) | PartSplitter::Json(_) if !is_same => {
                 Some("it replaces packages for the product and the tests alike".to_owned())
             }
-            Splitter::Build if !is_same => {
+            PartSplitter::Build if !is_same => {
                 Some("it decides how the product and its tests are built".to_owned())
             }
-            Splitter::Lines(_) if !is_same => {
+            PartSplitter::Lines(_) if !is_same => {
                 Some("lines about tests stand among those of the build".to_owned())
             }
-            Splitter::Source(ways) => {
+            PartSplitter::Source(ways) => {
                 let of = |way: &SelfTest, text| way.found(text);
                 let differs = |way: &&SelfTest| {
                     let (before, now) = (of(way, base), of(way, head));
@@ -136,9 +140,10 @@ impl<'a> Splitter<'a> {
                 };
                 ways.iter().find(differs).map(|way| way.words().to_owned())
             }
-            Splitter::Sections(..) | Splitter::Json(_) | Splitter::Build | Splitter::Lines(_) => {
-                None
-            }
+            PartSplitter::Sections(..)
+            | PartSplitter::Json(_)
+            | PartSplitter::Build
+            | PartSplitter::Lines(_) => None,
         }
     }
 
@@ -150,28 +155,34 @@ impl<'a> Splitter<'a> {
         side: YardstickSide,
     ) -> Result<String, String> {
         match self {
-            Splitter::Rust => rust::composed(code, tests).map_err(|fault| fault.words().to_owned()),
-            Splitter::Sections(rules, _) => {
+            PartSplitter::Rust => {
+                rust::composed(code, tests).map_err(|fault| fault.words().to_owned())
+            }
+            PartSplitter::Sections(rules, _) => {
                 let added = match side {
                     YardstickSide::Base => AddedDependency::Stays,
                     YardstickSide::Head => AddedDependency::Goes,
                 };
                 section::composed(*rules, code, tests, added).ok_or_else(unreadable)
             }
-            Splitter::Json(rules) => rules.composed(code, tests).ok_or_else(unreadable),
-            Splitter::Build | Splitter::Lines(_) | Splitter::Source(_) => Ok(code.to_owned()),
+            PartSplitter::Json(rules) => rules.composed(code, tests).ok_or_else(unreadable),
+            PartSplitter::Build | PartSplitter::Lines(_) | PartSplitter::Source(_) => {
+                Ok(code.to_owned())
+            }
         }
     }
 
     /// Whether the texts have other dependencies of tests, for which a lock file has entries.
     pub(super) fn changes_dependencies(&self, base: &str, head: &str) -> bool {
         match self {
-            Splitter::Sections(rules, _) => section::differs_in_dependencies(*rules, base, head),
-            Splitter::Rust
-            | Splitter::Json(_)
-            | Splitter::Build
-            | Splitter::Lines(_)
-            | Splitter::Source(_) => false,
+            PartSplitter::Sections(rules, _) => {
+                section::differs_in_dependencies(*rules, base, head)
+            }
+            PartSplitter::Rust
+            | PartSplitter::Json(_)
+            | PartSplitter::Build
+            | PartSplitter::Lines(_)
+            | PartSplitter::Source(_) => false,
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn lanes(config: &Config) -> RunLanes {
         .into_iter()
         .filter_map(|n| Some((n.clone(), config.adapter(&n)?)))
         .collect();
-    let mut accounts = Accounts::default();
+    let mut accounts = LaneAccounts::default();
     let roles = [Role::Builder, Role::Reviewer, Role::Planner];
     let of_role = roles.map(|role| (role, accounts.lanes(config.agent(role))));
     let of_role = BTreeMap::from(of_role);
@@ -33,9 +33,9 @@ pub fn lanes(config: &Config) -> RunLanes {
 
 /// The account names given so far, each for the login of an agent.
 #[derive(Default)]
-struct Accounts<'a>(Vec<(&'a AgentConfig, String)>);
+struct LaneAccounts<'a>(Vec<(&'a AgentConfig, String)>);
 
-impl<'a> Accounts<'a> {
+impl<'a> LaneAccounts<'a> {
     fn lanes(&mut self, agent: &'a AgentConfig) -> Vec<String> {
         agent.candidates().map(|agent| self.lane(agent)).collect()
     }

@@ -9,7 +9,7 @@ use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::environment::reporter::{self, RunnerFacts};
 use autopilot_core::guard::path::PathPatterns;
-use autopilot_core::test_report::hook::{self, WrittenFile};
+use autopilot_core::test_report::hook::{self, ReportFile};
 use autopilot_core::test_report::{AskedRun, REPORTED, TestReport, file, output};
 use autopilot_host::dir;
 use autopilot_host::file::Dir;
@@ -185,7 +185,7 @@ impl AskedReport {
     }
 
     /// The files that the runners wrote. What can't be read says nothing.
-    fn written(&self) -> Vec<WrittenFile> {
+    fn written(&self) -> Vec<ReportFile> {
         let Ok(tmp) = Dir::open(&self.tmp) else { return Vec::new() };
         let Ok(results) = tmp.below(Path::new(reporter::RESULTS)) else { return Vec::new() };
         let names = results.names(FILES_MAX).unwrap_or_default();
@@ -194,7 +194,7 @@ impl AskedReport {
 
     /// The reports that the command wrote of its own accord. One that was there before says nothing of
     /// this run.
-    fn own_written(&self) -> Vec<WrittenFile> {
+    fn own_written(&self) -> Vec<ReportFile> {
         let after = own_reports(&self.tree, &self.patterns);
         let Ok(tree) = Dir::open(&self.tree) else { return Vec::new() };
         let new = after.written_since(&self.before).take(FILES_MAX);
@@ -211,10 +211,10 @@ fn own_reports(tree: &Path, patterns: &[String]) -> FileMarks {
     FileMarks::below(tree, &|path| patterns.matching(path).is_some())
 }
 
-fn written_file(dir: &Dir, path: &Path) -> Option<WrittenFile> {
+fn written_file(dir: &Dir, path: &Path) -> Option<ReportFile> {
     let ends = dir.read_ends(path, BYTES_MAX, 0).ok()?;
     let at = dir.written_at(path).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(WrittenFile {
+    Some(ReportFile {
         name: path.to_str()?.to_owned(),
         text: String::from_utf8_lossy(&ends.head).into_owned(),
         is_cut: ends.bytes > BYTES_MAX,
