@@ -1,7 +1,7 @@
 //! What a person should look at before merging, collected from everything that the run's results and
 //! settings show. Every surface tells this list.
 
-use super::{LastProof, unproven, waivers};
+use super::{LastProof, name_list, unproven, waivers};
 use autopilot_core::doubt::{DOUBTS_MAX, Doubt, DoubtKind, ranked};
 use autopilot_core::event::TaskEnd;
 use autopilot_core::flow::merging::keeps_earlier_result;
@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 
 /// The heading under which doubts are told.
 pub const LOOK: &str = "Look at this before you merge";
-/// The tasks that are named before one doubt.
-const NAMES_MAX: usize = 3;
 
 /// The doubts that a screen has room for; every one is in STATUS.md and in `status --json`.
 const LINES_MAX: usize = 20;
@@ -33,12 +31,7 @@ impl StandingDoubt {
         if self.tasks.is_empty() {
             return self.doubt.text.clone();
         }
-        let more = match self.tasks.len().saturating_sub(NAMES_MAX) {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        let names: Vec<&str> = self.tasks.iter().take(NAMES_MAX).map(String::as_str).collect();
-        format!("{}{more}: {}", names.join(", "), self.doubt.text)
+        format!("{}: {}", name_list(&self.tasks), self.doubt.text)
     }
 }
 

@@ -30,6 +30,9 @@ use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
 use autopilot_core::step::Step;
 use std::collections::BTreeSet;
 
+/// The tasks that are named before one doubt or note.
+const NAMES_MAX: usize = 3;
+
 /// The outcome of a stopped or finished run for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitWord {
@@ -311,6 +314,30 @@ pub fn notes(task: &Task) -> Vec<&str> {
     task.notes.iter().map(String::as_str).filter(|note| known.insert(*note)).collect()
 }
 
+/// The notes on all tasks as sentences: one that several tasks have is told once, with their names.
+pub fn notes_of_all(state: &State) -> Vec<String> {
+    let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+    for task in state.tasks.iter() {
+        for note in notes(task) {
+            match told.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, names)) => names.push(task.label().to_owned()),
+                None => told.push((note, vec![task.label().to_owned()])),
+            }
+        }
+    }
+    told.into_iter().map(|(note, names)| format!("{}: {note}", name_list(&names))).collect()
+}
+
+/// Names in a sentence, of which only the first are written out.
+pub fn name_list(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let first: Vec<&str> = names.iter().take(NAMES_MAX).map(String::as_str).collect();
+    format!("{}{more}", first.join(", "))
+}
+
 /// The skills, MCP servers and sub-agents that the whole run used.
 pub fn used(state: &State) -> Used {
     let mut all = Used::default();
@@ -375,10 +402,33 @@ pub fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autopilot_core::id::TaskId;
 
     #[test]
     fn durations_read_as_people_say_them() {
         let said: Vec<String> = [4_230, 185_000, 3_720_000].into_iter().map(duration).collect();
         assert_eq!(said, ["4.2s", "3m 05s", "1h 02m"]);
+    }
+
+    #[test]
+    fn a_note_of_several_tasks_is_told_once_with_their_names() {
+        let task = |id: u32, name: &str, notes: &[&str]| {
+            let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+            let mut task = Task { id: TaskId(id), notes, ..Task::default() };
+            task.parent = (id > 0).then_some(TaskId::ROOT);
+            name.clone_into(&mut task.spec.name);
+            task
+        };
+        let mut state = State::default();
+        state.tasks = vec![
+            task(0, "", &[]),
+            task(1, "a", &["x", "x"]),
+            task(2, "b", &["y", "x"]),
+            task(3, "c", &["x"]),
+            task(4, "d", &["x"]),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(notes_of_all(&state), ["a, b, c and 1 more: x", "b: y"]);
     }
 }

@@ -111,10 +111,8 @@ fn attention(text: &mut String, state: &State) {
                 lines.push(format!("{name}: {} skipped: {why}", step.word().to_uppercase()));
             }
         }
-        for note in super::notes(task) {
-            lines.push(format!("{name}: {note}"));
-        }
     }
+    lines.extend(super::notes_of_all(state));
     if lines.is_empty() {
         return;
     }

@@ -97,13 +97,19 @@ pub fn neutral_lines(runs: &ThreeRuns) -> Vec<String> {
     let (red, weak, not) = (runs.proven_red.len(), runs.weakly_red.len(), runs.not_red.len());
     if red + weak + not > 0 {
         let mut parts = Vec::new();
-        for (count, what) in [
-            (red, "fail without the change"),
-            (weak, "do not compile or load without it, or only an exit code is known"),
-            (not, "pass without it"),
+        for (count, [one, many]) in [
+            (red, ["fails without the change", "fail without the change"]),
+            (
+                weak,
+                [
+                    "shows it only by an exit code or a build",
+                    "show it only by an exit code or a build",
+                ],
+            ),
+            (not, ["passes without the change", "pass without the change"]),
         ] {
             if count > 0 {
-                parts.push(format!("{count} {what}"));
+                parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }
         }
         lines.push(format!("new and changed tests: {}", parts.join(", ")));

@@ -149,10 +149,7 @@ fn notes(repo: &UserRepo, state: &State) -> Vec<String> {
     let left_out = Status::Settled(TaskEnd::Skipped { why: Skip::Asked });
     let left_out = view::leaves(state).filter(|task| task.status == left_out);
     notes.extend(left_out.map(|task| format!("{}: skipped by a person", task.name())));
-    for task in &state.tasks {
-        let name = task.label();
-        notes.extend(view::notes(task).into_iter().map(|note| format!("{name}: {note}")));
-    }
+    notes.extend(view::notes_of_all(state));
     notes
 }
 
