@@ -256,6 +256,30 @@ const BENCHES: &[Bench] = &[
         target: 0.35,
         measure: plan_gates::measure,
     },
+    Bench {
+        id: "B20-cargo",
+        what: "gate with three runs, cargo",
+        anchor: "gate with one run",
+        needs: "git",
+        target: 3.0,
+        measure: gate::cargo_three_runs,
+    },
+    Bench {
+        id: "B20-npm",
+        what: "gate with three runs, npm",
+        anchor: "gate with one run",
+        needs: "git",
+        target: 3.0,
+        measure: gate::npm_three_runs,
+    },
+    Bench {
+        id: "B20-python",
+        what: "gate with three runs, python",
+        anchor: "gate with one run",
+        needs: "git",
+        target: 3.0,
+        measure: gate::python_three_runs,
+    },
 ];
 
 pub fn run(only: Option<&str>, effort: Effort) -> Result<(), Failure> {

@@ -16,6 +16,11 @@ use super::project::{self, RealProject};
 use super::repository::git;
 use crate::step::{self, Failure, failed_to};
 
+/// The beginning of the name of a task that adds a test.
+const TESTED: &str = "tested";
+const TASK: &str =
+    "# Task: Add a line\n\nGoal:\n- Add a line.\n\nAcceptance criteria:\n- It is there.\n";
+
 /// The times of one round.
 #[derive(Clone, Copy, Debug)]
 pub struct GateRound {
@@ -29,6 +34,8 @@ pub struct GateRound {
     seed: Duration,
     /// The same without seeds.
     base: Duration,
+    /// The gate of a change that adds a test, over the seeds of the base, with the runs beside it.
+    three: Duration,
 }
 
 pub fn cargo_to_checkout(bed: &Bed) -> Result<Measured, Failure> {
@@ -67,6 +74,18 @@ pub fn python_seed(bed: &Bed) -> Result<Measured, Failure> {
     seed(bed, RealProject::python(bed))
 }
 
+pub fn cargo_three_runs(bed: &Bed) -> Result<Measured, Failure> {
+    three_runs(bed, RealProject::cargo(bed))
+}
+
+pub fn npm_three_runs(bed: &Bed) -> Result<Measured, Failure> {
+    three_runs(bed, RealProject::npm(bed))
+}
+
+pub fn python_three_runs(bed: &Bed) -> Result<Measured, Failure> {
+    three_runs(bed, RealProject::python(bed))
+}
+
 fn to_checkout(bed: &Bed, project: &'static RealProject) -> Result<Measured, Failure> {
     measured(bed, project, |round| (round.checkout, round.warm))
 }
@@ -77,6 +96,10 @@ fn to_cold(bed: &Bed, project: &'static RealProject) -> Result<Measured, Failure
 
 fn seed(bed: &Bed, project: &'static RealProject) -> Result<Measured, Failure> {
     measured(bed, project, |round| (round.base, round.seed))
+}
+
+fn three_runs(bed: &Bed, project: &'static RealProject) -> Result<Measured, Failure> {
+    measured(bed, project, |round| (round.warm, round.three))
 }
 
 /// Anchor and subject of each round, measured unless another row has done it.
@@ -125,11 +148,12 @@ impl<'a> GateGround<'a> {
         let root = dir.join("project");
         project.make(&root, &dir.join("fetched"))?;
         let agent = format!(
-            "set -e\ncase \"$AUTOPILOT_STEP\" in\nbuild | fix)\n{}\n\
+            "set -e\ncase \"$AUTOPILOT_STEP\" in\nbuild | fix)\n\
+             case \"$AUTOPILOT_TASK_ID\" in\n{TESTED}-*)\n{}\n;;\n*)\n{}\n;;\nesac\n\
              echo '{{\"changed_files\":[],\"notes\":\"added a line\"}}'\n;;\n\
              review) echo '{{\"verdict\":\"APPROVE\",\"summary\":\"fine\",\"issues\":[]}}' ;;\n\
              *) echo '# Cases' ;;\nesac\n",
-            project.edit
+            project.tested_edit, project.edit
         );
         project::write(&dir.join("agent.sh"), &agent)?;
         Ok(GateGround { bed, project, dir, root })
@@ -184,23 +208,23 @@ impl<'a> GateGround<'a> {
 
     fn round(&self, checkout: &Checkout<'_>, round: usize) -> Result<GateRound, Failure> {
         let id = format!("line-{round}");
-        let task = self.dir.join(format!("{id}.md"));
-        let text =
-            "# Task: Add a line\n\nGoal:\n- Add a line.\n\nAcceptance criteria:\n- It is there.\n";
-        project::write(&task, text)?;
-        let run = |gates: &str| {
+        let run = |id: &str, gates: &str| {
+            let task = self.dir.join(format!("{id}.md"));
+            project::write(&task, TASK)?;
             self.configure(gates)?;
             self.run(&["run", "--no-ui", "--quiet"], &task)
         };
-        let (_, without) = run("warm: off")?;
+        let (_, without) = run(&id, "warm: off")?;
         // The last proof from nothing is after the gate that is measured, and would only be waited for.
-        let (_, with) = run("warm: auto, last_word: warm")?;
+        let (_, with) = run(&id, "warm: auto, last_word: warm")?;
+        let (_, tested) = run(&format!("{TESTED}-{round}"), "warm: auto, last_word: warm")?;
         let times = GateRound {
             checkout: checkout.change(&id)?,
             warm: with.took("validate", Warmth::Warm)?,
             cold: without.took("validate", Warmth::Cold)?,
             seed: with.took("preflight", Warmth::Cold)?,
             base: without.took("preflight", Warmth::Cold)?,
+            three: tested.took("validate", Warmth::Warm)?,
         };
         // A round takes minutes.
         eprintln!("round {round}: {times:.1?}");

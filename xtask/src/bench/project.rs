@@ -29,6 +29,8 @@ pub struct RealProject {
     /// Adds a line that names `$AUTOPILOT_TASK_ID`, at the place that the number after its last dash
     /// says, so that the changes of several tasks can be merged.
     pub edit: &'static str,
+    /// Adds a function and a test of it, so that the change is proven by three runs.
+    pub tested_edit: &'static str,
 }
 
 /// A command-line tool with 68 packages in its lock file.
@@ -41,6 +43,7 @@ const CARGO: RealProject = RealProject {
     tests: "cargo test",
     lint: "cargo clippy --all-targets",
     edit: EDIT_RUST,
+    tested_edit: TESTED_EDIT_RUST,
 };
 
 /// A library with 797 assertions, checked by eslint. Of its tools only those of its tests and its lint
@@ -54,6 +57,18 @@ const NPM: RealProject = RealProject {
     tests: "npx tape test/*.js",
     lint: "npx eslint --ext=js,mjs .",
     edit: r#"echo "// $AUTOPILOT_TASK_ID" >>lib/utils.js"#,
+    tested_edit: r#"echo "module.exports.added = 'added';" >>lib/utils.js
+cat >test/added.js <<'TEST'
+'use strict';
+
+var test = require('tape');
+var utils = require('../lib/utils');
+
+test('added', function (t) {
+    t.equal(utils.added, 'added');
+    t.end();
+});
+TEST"#,
 };
 
 const NPM_TOOLS: &[&str] = &[
@@ -86,6 +101,14 @@ const PYTHON: RealProject = RealProject {
     tests: "PYTHONPATH=src .venv/bin/python -m pytest -q",
     lint: ".venv/bin/python -m mypy",
     edit: r##"echo "# $AUTOPILOT_TASK_ID" >>src/itsdangerous/signer.py"##,
+    tested_edit: r#"printf '\n\ndef added() -> int:\n    return 7\n' >>src/itsdangerous/signer.py
+cat >tests/test_itsdangerous/test_added.py <<'TEST'
+from itsdangerous.signer import added
+
+
+def test_added() -> None:
+    assert added() == 7
+TEST"#,
 };
 
 /// A crate without dependencies, in the place of each project where only the bench itself is tried.
@@ -98,6 +121,7 @@ const TINY: RealProject = RealProject {
     tests: "cargo test --offline",
     lint: "cargo check --offline --all-targets",
     edit: EDIT_RUST,
+    tested_edit: TESTED_EDIT_RUST,
 };
 
 /// Adds a line before the item of that number: items are far enough from each other for git.
@@ -105,6 +129,13 @@ const EDIT_RUST: &str = r#"awk -v id="$AUTOPILOT_TASK_ID" '
   BEGIN { n = id; sub(/.*-/, "", n); n = n % 10 + 1 }
   /^(#\[derive|impl|pub fn|fn|use std)/ && ++seen == n { print "// " id }
   { print }' src/lib.rs >src/lib.rs.new && mv src/lib.rs.new src/lib.rs"#;
+
+/// The first name in the manifest is that of the package.
+const TESTED_EDIT_RUST: &str = r#"
+name=$(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+printf '\n/// Added.\npub fn added() -> usize {\n    7\n}\n' >>src/lib.rs
+mkdir -p tests
+printf '#[test]\nfn added() {\n    assert_eq!(%s::added(), 7);\n}\n' "$name" >tests/added.rs"#;
 
 impl Bed {
     fn project(&self, real: &'static RealProject) -> &'static RealProject {
