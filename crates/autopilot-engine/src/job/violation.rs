@@ -4,6 +4,9 @@ use autopilot_core::number::size;
 use autopilot_host::git::{Oversize, Violation};
 use std::path::{Path, PathBuf};
 
+/// The most files of a submodule that are named.
+const FILES_NAMED_MAX: usize = 5;
+
 /// A sentence about a file that must not be in a change, and what to do about it.
 pub(super) fn violation(violation: &Violation) -> String {
     match violation {
@@ -21,6 +24,24 @@ pub(super) fn violation(violation: &Violation) -> String {
             "the worktree's .git was removed or replaced; leave it alone".to_owned()
         }
         Violation::Oversize { what, kept } => oversize(what, kept),
+        Violation::SubmoduleEdited { path, files, kept } => {
+            let path = String::from_utf8_lossy(path);
+            let named =
+                files.iter().take(FILES_NAMED_MAX).map(|file| String::from_utf8_lossy(file));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = files.len().saturating_sub(FILES_NAMED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(
+                "files of the submodule `{path}` were changed ({named}{more}), and Autopilot does not \
+                 change submodules: do without these changes; they are not in the worktree any more, \
+                 and are kept at {kept}"
+            )
+        }
+        Violation::SubmoduleMoved { path } => format!(
+            "the submodule `{}` was moved to another commit or removed from git's index, and \
+             Autopilot does not change submodules: leave it as it is",
+            String::from_utf8_lossy(path)
+        ),
         Violation::OutOfTime { kept } => format!(
             "the files of the worktree could not be read in the time there was; the worktree is kept \
              at {}, and nothing of it is in the change: copy from there what is needed, and leave \

@@ -4,6 +4,7 @@
 mod commits;
 mod measure;
 mod set_aside;
+mod submodules;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -75,6 +76,12 @@ pub enum Violation {
     TooManyRefs,
     /// The new and changed files are more than is taken. What was left out is at `kept`.
     Oversize { what: Box<Oversize>, kept: PathBuf },
+    /// Files in the directory of a submodule were changed, which is in the tree as it was. The ref
+    /// `kept` holds all files as they were found.
+    SubmoduleEdited { path: Vec<u8>, files: Vec<Vec<u8>>, kept: String },
+    /// A commit that the agent made names another commit of a submodule, which is in the tree as it
+    /// was.
+    SubmoduleMoved { path: Vec<u8> },
     /// The files could not be read in the time there was. The whole worktree is at `kept`.
     OutOfTime { kept: PathBuf },
 }
@@ -134,6 +141,7 @@ impl Slot {
         let (commit, saved) = self.salvage(request, &tree)?;
         let found = disposable::read(&self.dir);
         let taken = self.take_commits(request, found.as_ref(), &mut violations)?;
+        violations.extend(self.moved_submodules(request, found.as_ref())?);
         let found = found.unwrap_or_default();
         Ok(Capture {
             tree,
@@ -158,13 +166,13 @@ impl Slot {
         if let Some(tree) = self.untouched_tree(&candidates)? {
             return Ok(TreeSnapshot { tree, violations: Vec::new() });
         }
-        let index = self.scratch_index()?;
+        let (index, filled) = (self.scratch_index()?, self.hub().expanded(request.base)?);
         let measured = MeasuredFiles::NewAndChanged;
-        let first = self.snapshot_tree(&index, measured, request.base);
+        let first = self.snapshot_tree(&index, measured, &filled);
         let mut snapshot = match first {
             Err(GitError::Oversize(what)) if !what.is_whole() => {
                 let kept = self.move_aside(request, &index, &what.left_out)?;
-                let mut rest = self.snapshot_tree(&index, measured, request.base)?;
+                let mut rest = self.snapshot_tree(&index, measured, &filled)?;
                 rest.violations.push(Violation::Oversize { what, kept });
                 rest
             }
@@ -173,18 +181,18 @@ impl Slot {
             Err(_) => {
                 // The index is only a cache; one cut short by a crash costs reading every file.
                 remove_tree(&index)?;
-                let again = self.snapshot_tree(&index, measured, request.base);
+                let again = self.snapshot_tree(&index, measured, &filled);
                 again.map_err(GitError::of_worktree)?
             }
             Ok(snapshot) => snapshot,
         };
-        snapshot.tree = self.without_renormalised(&index, request.base, snapshot.tree)?;
+        snapshot.tree = self.without_renormalised(&index, &filled, snapshot.tree)?;
         // The next look at the slot begins with what this one has read.
         let captured = self.captured_index();
         if index.exists() {
             fs::rename(&index, &captured).on("keep", &captured)?;
         }
-        Ok(snapshot)
+        self.without_submodules(request, snapshot)
     }
 
     /// Makes a copy of the index, so that each capture starts from the prepared state. The copy

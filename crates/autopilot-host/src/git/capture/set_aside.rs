@@ -22,10 +22,12 @@ impl Capture {
             Violation::Oversize { kept, .. } | Violation::OutOfTime { kept } => {
                 Some(kept.display().to_string())
             }
+            Violation::SubmoduleEdited { kept, .. } => Some(kept.clone()),
             Violation::NestedRepository { .. }
             | Violation::Unreadable { .. }
             | Violation::CommitsNotTaken { .. }
             | Violation::GitDirectoryGone
+            | Violation::SubmoduleMoved { .. }
             | Violation::TooManyRefs => None,
         });
         let saved = self.newly_saved.then(|| self.salvage_ref.clone());
