@@ -86,7 +86,14 @@ impl Job {
         let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
         // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), &self.id_for_refs(self.want.id))?;
-        self.note_worktree(start.uncut.as_str(), capture.tree.as_str())?;
+        let hub = &self.context.workshop.hub;
+        match &capture.with_submodules {
+            Some(tree) => {
+                let from = blocking(|| hub.expanded(&start.uncut))?;
+                self.note_worktree(from.as_str(), tree.as_str())?;
+            }
+            None => self.note_worktree(start.uncut.as_str(), capture.tree.as_str())?,
+        }
         formatted.map(|()| capture)
     }
 

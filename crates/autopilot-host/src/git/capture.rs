@@ -94,6 +94,8 @@ const PATH_CHARS_TOLD_MAX: usize = 80;
 pub struct Capture {
     /// The files of the slot.
     pub tree: Oid,
+    /// The files of the slot with those of its submodules, where somebody has edited the latter.
+    pub with_submodules: Option<Oid>,
     /// The salvage commit that holds the tree, unless the tree is the base's own.
     pub commit: Option<Oid>,
     /// The ref that keeps the salvage commit.
@@ -118,6 +120,8 @@ pub struct Capture {
 /// A tree of the slot's files as they are.
 pub(crate) struct TreeSnapshot {
     pub tree: Oid,
+    /// The files with those of submodules, where somebody has edited the latter.
+    pub with_submodules: Option<Oid>,
     pub violations: Vec<Violation>,
 }
 
@@ -128,7 +132,8 @@ impl Slot {
             return Err(GitError::SlotMissing { path: self.dir.clone() });
         }
         fs::create_dir_all(&self.own).on("create", &self.own)?;
-        let TreeSnapshot { tree, mut violations } = match self.take_files(request) {
+        let TreeSnapshot { tree, with_submodules, mut violations } = match self.take_files(request)
+        {
             Ok(snapshot) => snapshot,
             Err(GitError::Oversize(what)) => return self.set_aside(request, Some(what)),
             Err(error) => match patience::cut_short() {
@@ -145,6 +150,7 @@ impl Slot {
         let found = found.unwrap_or_default();
         Ok(Capture {
             tree,
+            with_submodules,
             commit,
             salvage_ref: request.attempt.salvage_ref(),
             newly_saved: saved || taken.newly_saved,
@@ -164,7 +170,7 @@ impl Slot {
         let safe = note.as_ref().map(|note| &note.safe_tree);
         let candidates: Vec<&Oid> = safe.into_iter().chain([request.base]).collect();
         if let Some(tree) = self.untouched_tree(&candidates)? {
-            return Ok(TreeSnapshot { tree, violations: Vec::new() });
+            return Ok(TreeSnapshot { tree, with_submodules: None, violations: Vec::new() });
         }
         let (index, filled) = (self.scratch_index()?, self.hub().expanded(request.base)?);
         let measured = MeasuredFiles::NewAndChanged;
@@ -229,7 +235,8 @@ impl Slot {
             self.add_nested(index, nested.files)?;
             violations.push(Violation::NestedRepository { path: nested.path });
         }
-        Ok(TreeSnapshot { tree: self.write_tree(index, base)?, violations })
+        let tree = self.write_tree(index, base)?;
+        Ok(TreeSnapshot { tree, with_submodules: None, violations })
     }
 
     /// Writes the files of an index as a tree. Git does it where it would refuse a file, and where

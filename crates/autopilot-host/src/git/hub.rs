@@ -137,7 +137,9 @@ impl Hub {
                 self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
             self.set_ref(&name, &tip, ExpectedRef::of(&known))?;
         }
-        self.expanded(&tip)?;
+        if repo.has_submodules {
+            self.expanded(&tip)?;
+        }
         Ok(tip)
     }
 

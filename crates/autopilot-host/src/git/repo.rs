@@ -127,6 +127,8 @@ pub struct UserRepo {
     pub eol: Vec<(String, String)>,
     /// Personal ignore rules (`core.excludesFile` and `.git/info/exclude`).
     pub excludes: Vec<u8>,
+    /// Whether the base branch has submodules.
+    pub has_submodules: bool,
     /// The version of the installed git.
     pub git_version: String,
 }
@@ -142,7 +144,8 @@ impl UserRepo {
         let base_tip = find_base(&common_dir, &root, base_branch)?;
         let mut named = named_filters(isolated(&common_dir), &base_tip, "")?;
         let places = ModulePlaces::around(&common_dir, Some(&root));
-        for module in places.check(&base_tip)? {
+        let modules = places.check(&base_tip)?;
+        for module in &modules {
             named.extend(module.filters(isolated(&common_dir))?);
         }
         let filters = allowed_filters(&root, named, filters)?;
@@ -155,6 +158,7 @@ impl UserRepo {
                 .line()?,
             eol: read_eol(&root)?,
             excludes: read_excludes(&root, &common_dir)?,
+            has_submodules: !modules.is_empty(),
             root,
             common_dir,
             base_branch: base_branch.to_owned(),

@@ -90,6 +90,7 @@ impl Slot {
         };
         Ok(Capture {
             tree: base_tree,
+            with_submodules: None,
             commit: None,
             salvage_ref: request.attempt.salvage_ref(),
             newly_saved: false,

@@ -24,6 +24,7 @@ impl Slot {
         let (tree, edited) = self.hub().collapsed(request.base, &snapshot.tree)?;
         if !edited.is_empty() {
             let kept = self.keep_edits(request, &snapshot.tree)?;
+            snapshot.with_submodules = Some(snapshot.tree.clone());
             snapshot.violations.extend(edited.into_iter().map(|edited| {
                 Violation::SubmoduleEdited {
                     path: edited.path,
@@ -64,10 +65,10 @@ impl Slot {
         found: Option<&FoundRefs>,
     ) -> Result<Vec<Violation>, GitError> {
         let hub = self.hub();
-        let links = hub.submodules_of(request.base)?;
-        if links.is_empty() {
+        if !hub.has_submodules(request.base)? {
             return Ok(Vec::new());
         }
+        let links = hub.submodules_of(request.base)?;
         let head = found.and_then(|found| found.head.as_ref());
         // A commit that was not taken is told as such.
         let committed = head.and_then(|head| hub.files_of(head).ok());

@@ -2,7 +2,7 @@
 //! that the files of a submodule are written, measured and compared like all others; whatever is taken
 //! from a worktree gets its submodules back before anybody else sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -28,6 +28,35 @@ pub(in crate::git) struct EditedSubmodule {
 }
 
 impl Hub {
+    /// Returns whether a commit or tree has a submodule.
+    pub(in crate::git) fn has_submodules(&self, commit: &Oid) -> Result<bool, GitError> {
+        Ok(self.expanded(commit)? != *commit)
+    }
+
+    /// Returns the object directories in which the user's submodules of a commit may have theirs.
+    pub(in crate::git) fn submodule_stores(
+        &self,
+        commit: &Oid,
+    ) -> Result<BTreeSet<PathBuf>, GitError> {
+        let mut stores = BTreeSet::new();
+        if self.has_submodules(commit)? {
+            for link in self.submodules_of(commit)? {
+                stores.extend(self.modules.stores(&link.path)?);
+            }
+        }
+        Ok(stores)
+    }
+
+    /// Forgets the files of all submodules, of which some may be lost. They are taken again when they
+    /// are needed.
+    pub(super) fn forget_submodules(&self) -> Result<(), GitError> {
+        for (name, commit) in self.refs(SUBMODULES)? {
+            self.delete_ref(&name, &commit)?;
+        }
+        self.expanded_trees.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+
     /// Returns the submodules of a commit or tree.
     pub(in crate::git) fn submodules_of(&self, commit: &Oid) -> Result<Vec<TreeFile>, GitError> {
         Ok(self.files_of(commit)?.into_iter().filter(submodule::is_link).collect())
@@ -35,7 +64,7 @@ impl Hub {
 
     /// Returns the tree with the files of the submodules in their places, and of the submodules in
     /// them. A commit or tree without any is returned as it is.
-    pub(crate) fn expanded(&self, commit: &Oid) -> Result<Oid, GitError> {
+    pub fn expanded(&self, commit: &Oid) -> Result<Oid, GitError> {
         let tree = self.tree_of(commit)?;
         let known = || self.expanded_trees.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(expanded) = known().get(&tree) {
@@ -106,8 +135,12 @@ impl Hub {
         let new =
             NewCommit { tree: &tree, parents: &[], message: &message, identity: &identity, now: 0 };
         let commit = write_commit(self, &new)?;
-        self.set_ref(&name, &commit, ExpectedRef::Absent)?;
-        Ok(commit)
+        match self.set_ref(&name, &commit, ExpectedRef::Absent) {
+            Ok(()) => Ok(commit),
+            // Another step has needed it at the same time.
+            Err(GitError::RefMoved { found: Some(found), .. }) => Ok(found),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the tree of files taken from a worktree that was filled with `base`, with the submodules
@@ -118,8 +151,7 @@ impl Hub {
         base: &Oid,
         taken: &Oid,
     ) -> Result<(Oid, Vec<EditedSubmodule>), GitError> {
-        let links = self.submodules_of(base)?;
-        if links.is_empty() {
+        if !self.has_submodules(base)? {
             return Ok((taken.clone(), Vec::new()));
         }
         let differences = self.differences(&self.expanded(base)?, taken)?;
@@ -128,7 +160,7 @@ impl Hub {
         }
         let mut files = self.files_of(taken)?;
         let mut edited = Vec::new();
-        for link in links {
+        for link in self.submodules_of(base)? {
             let changed = changes_in(&link.path, &differences);
             let count = files.len();
             let is_replaced = files.iter().any(|file| file.path == link.path);

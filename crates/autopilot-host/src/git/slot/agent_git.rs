@@ -11,7 +11,7 @@ impl Slot {
     /// changed, and no command of it goes into the submodule.
     pub(super) fn fresh_git(&self, wanted: &Prepare<'_>) -> Result<(), GitError> {
         let mut index = self.index();
-        if !self.hub().submodules_of(wanted.commit)?.is_empty() {
+        if self.hub().has_submodules(wanted.commit)? {
             let collapsed = self.own.join("agent.index");
             copy_with_time(&index, &collapsed)?;
             self.hub().collapse_index(&self.dir, &collapsed, wanted.commit)?;
