@@ -97,7 +97,8 @@ fn agents_and_gates_have_the_files_of_a_submodule() {
     stage.run(&["verify", "--rerun"]).expect(0).says(&["again   tests (exit 0): sh test.sh"]);
     // A clone without the submodule can't prove it.
     let clone = stage.folder().join("clone");
-    stage.git(&["clone", "-q", "-b", "autopilot/say-done", ".", &text(&clone)]);
+    let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
+    stage.git(&["clone", "-q", "-b", &branch, ".", &text(&clone)]);
     stage.git_in(&clone, &["fetch", "-q", "origin", "refs/notes/*:refs/notes/*"]);
     let there = ["-C", &text(&clone), "verify", "--rerun", "HEAD"];
     stage.run(&there).expect(2).says(&["git submodule update --init --recursive -- lib"]);
@@ -108,7 +109,8 @@ fn agents_and_gates_have_the_files_of_a_submodule() {
 #[test]
 fn a_gate_over_what_the_base_built_has_them_too() {
     let stage = ground::shell_stage(NEEDS, "");
-    fs::remove_dir_all(stage.path("lib")).unwrap();
+    stage.git(&["rm", "-rq", "lib"]);
+    stage.commit("room for a library");
     add_library(&stage);
     ground::agents(&stage, "sh test.sh && echo done >> app.txt", "true");
     stage.run_task().expect(0);

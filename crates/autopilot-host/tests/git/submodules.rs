@@ -8,7 +8,9 @@ use autopilot_host::git::{
     salvage,
 };
 
-use crate::world::{Open, World, git, git_fed, oid, prepare, put, raw_git, tree_digest};
+use crate::world::{
+    Open, World, git, git_fed, oid, prepare, put, raw_git, tree_digest, user_digest,
+};
 
 const FILE: [&str; 4] = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
 
@@ -85,9 +87,13 @@ fn change(open: &Open, tree: &Oid) -> GitChange {
 #[test]
 fn a_slot_has_the_files_of_a_submodule() {
     let world = with_library();
-    let before = tree_digest(&world.user);
+    let digest = || {
+        let modules = tree_digest(&world.user.join(".git/modules"));
+        (user_digest(&world.repo(), &|_| false), modules)
+    };
+    let before = digest();
     all_have(&world.open(), &[("lib/value.txt", "42\n"), ("lib/src/deep.txt", "deep\n")]);
-    assert_eq!(tree_digest(&world.user), before);
+    assert_eq!(digest(), before);
     // A hub that is made again has them as well.
     fs::remove_dir_all(&world.state).unwrap();
     all_have(&world.open(), &[("lib/value.txt", "42\n")]);
@@ -103,8 +109,7 @@ fn a_submodule_in_a_submodule_and_one_with_a_space_and_a_relative_url() {
     save(&outer, "nested");
     let url = outer.to_str().unwrap();
     submodule(&world.user, &["add", "--name", "a/b c", url, "vendor/outer lib"]);
-    submodule(&world.user, &["add", inner.to_str().unwrap(), "lib"]);
-    world.commit("submodules");
+    world.commit("a submodule");
     // The nested one was not cloned.
     let nested = "vendor/outer lib/parts/in ner";
     let refused = refusal(&world);
@@ -115,6 +120,8 @@ fn a_submodule_in_a_submodule_and_one_with_a_space_and_a_relative_url() {
     let told = "run: git submodule update --init --recursive -- 'vendor/outer lib'";
     assert!(refused.to_string().ends_with(told), "{refused}");
     submodule(&world.user, &["update", "--init", "--recursive", "--", "vendor/outer lib"]);
+    submodule(&world.user, &["add", inner.to_str().unwrap(), "lib"]);
+    world.commit("submodules");
     all_have(
         &world.open(),
         &[
@@ -153,7 +160,7 @@ fn a_submodule_that_was_never_cloned_or_lacks_the_commit_is_refused_with_the_com
         &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "x"],
     );
     world.commit("moved");
-    git(&clone.user, &["-c", "submodule.recurse=false", "pull", "-q"]);
+    git(&clone.user, &["pull", "-q", "--no-recurse-submodules"]);
     let moved = refusal(&clone);
     assert!(matches!(moved, RepoRefusal::SubmoduleMissing { .. }), "{moved}");
     all_have(&world.open(), &[("lib/value.txt", "43\n")]);
@@ -327,12 +334,12 @@ fn an_agents_git_does_no_harm_in_a_submodule() {
     let world = with_library();
     let open = world.open();
     let slot = open.slot(1);
+    git(slot.dir(), &["add", "-A"]);
     let status = git(slot.dir(), &["submodule", "status"]);
     assert!(status.starts_with('-') && status.ends_with(" lib"), "{status}");
     put(slot.dir(), "README", "mine\n");
     for words in [
-        &["add", "-A"][..],
-        &["commit", "-q", "-am", "mine"],
+        &["commit", "-q", "-am", "mine"][..],
         &["clean", "-fdxq"],
         &["reset", "-q", "--hard"],
         &["stash", "-u"],
