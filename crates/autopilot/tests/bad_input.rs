@@ -174,6 +174,7 @@ fn a_submodule_that_was_never_checked_out_is_refused_with_the_command() {
     let stage = stage();
     let other = stage.folder().join("other");
     stage.git(&["clone", "-q", ".", &text(&other)]);
+    stage.git_in(&other, &["commit", "-q", "--allow-empty", "-m", "of its own"]);
     let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
     stage.git(&[&add[..], &[&text(&other), "sub dir"]].concat());
     stage.commit("a submodule");

@@ -159,7 +159,7 @@ fn a_submodule_that_is_moved_removed_or_declared_otherwise_is_not_merged() {
     for (script, why) in [
         (moved.as_str(), "the submodule `lib` was moved to another commit"),
         ("rm -rf lib; echo true > test.sh", "a submodule was removed or replaced"),
-        ("git rm -qf lib; echo true > test.sh", "a submodule was removed or replaced"),
+        ("git rm -qf lib; echo true > test.sh", "or removed from git's index"),
         ("rm -rf lib; echo x > lib; echo true > test.sh", "a submodule was removed or replaced"),
         ("sed -i s/library/other/ .gitmodules", "submodules were changed"),
         ("git init -q more; echo x > more/x", "a git repository inside the worktree at more"),
@@ -197,14 +197,19 @@ fn a_killed_run_goes_on_and_keeps_what_was_done_to_a_submodule() {
     let stamp = outside(&stage, "begun");
     let waits = format!("echo 43 > lib/value.txt; echo x > {}; sleep 600", text(&stamp));
     stage.agents(&[&builds_after(&waits), APPROVES]);
-    let before = stage.digest();
+    let digest = || {
+        let mut digest = stage.digest();
+        digest.remove("agents.yml");
+        digest
+    };
+    let before = digest();
     let run = stage.start(&["run", "tasks/say-done.md"]);
     stage.wait_until("the builder has edited the submodule", |_| stamp.exists());
     run.signal("KILL");
     run.wait();
     stage.agents(&[BUILDS, APPROVES]);
     stage.run(&["resume"]).expect(0).says(&["DONE"]);
-    assert_eq!(stage.digest(), before);
+    assert_eq!(digest(), before);
     is_as_before(&stage, "autopilot/say-done");
     stage.run(&["recover"]).expect(0).says(&["-submodules"]);
 }
