@@ -151,6 +151,17 @@ fn edits_in_a_submodule_go_back_to_the_builder_and_are_kept() {
 }
 
 #[test]
+fn what_a_build_leaves_in_a_submodule_is_a_note() {
+    let stage = stage();
+    stage.agents(&[&builds_after("mkdir lib/cache; echo x > lib/cache/x"), APPROVES]);
+    let told = "new files in the submodule `lib` are not in the change (lib/cache/x)";
+    let said = stage.run_task().expect(0).says(&[told]).said();
+    assert!(!said.contains("Look at this") && !said.contains("iteration 2"), "{said}");
+    is_as_before(&stage, "autopilot/say-done");
+    stage.run(&["recover"]).expect(0).says(&["-submodules"]);
+}
+
+#[test]
 fn a_submodule_that_is_moved_removed_or_declared_otherwise_is_not_merged() {
     let moved = format!(
         "git update-index --cacheinfo 160000,{},lib && git commit -qm moved",

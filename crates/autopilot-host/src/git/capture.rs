@@ -79,6 +79,9 @@ pub enum Violation {
     /// Files in the directory of a submodule were changed, which is in the tree as it was. The ref
     /// `kept` holds all files as they were found.
     SubmoduleEdited { path: Vec<u8>, files: Vec<Vec<u8>>, kept: String },
+    /// New files, such as a build leaves, are in the directory of a submodule whose own files are as they
+    /// were. The tree does not have them; the ref `kept` does.
+    SubmoduleLittered { path: Vec<u8>, files: Vec<Vec<u8>>, kept: String },
     /// A commit that the agent made names another commit of a submodule, which is in the tree as it
     /// was.
     SubmoduleMoved { path: Vec<u8> },

@@ -27,6 +27,7 @@ use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
 use super::submodule::ModulePlaces;
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use super::tree_file::KnownTrees;
+pub(super) use expand::EditedSubmodule;
 pub use look::HubDamage;
 use make::{HEAD, config_text};
 pub use objects::ObjectMend;

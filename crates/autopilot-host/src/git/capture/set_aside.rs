@@ -22,7 +22,9 @@ impl Capture {
             Violation::Oversize { kept, .. } | Violation::OutOfTime { kept } => {
                 Some(kept.display().to_string())
             }
-            Violation::SubmoduleEdited { kept, .. } => Some(kept.clone()),
+            Violation::SubmoduleEdited { kept, .. } | Violation::SubmoduleLittered { kept, .. } => {
+                Some(kept.clone())
+            }
             Violation::NestedRepository { .. }
             | Violation::Unreadable { .. }
             | Violation::CommitsNotTaken { .. }

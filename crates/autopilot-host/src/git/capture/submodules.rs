@@ -7,7 +7,7 @@ use super::{CaptureRequest, TreeSnapshot, Violation};
 use crate::git::commit::{NewCommit, TASK, trailers, write_commit};
 use crate::git::disposable::FoundRefs;
 use crate::git::error::GitError;
-use crate::git::hub::ExpectedRef;
+use crate::git::hub::{EditedSubmodule, ExpectedRef};
 use crate::git::index_file::IndexFile;
 use crate::git::object::Oid;
 use crate::git::slot::Slot;
@@ -26,10 +26,11 @@ impl Slot {
             let kept = self.keep_edits(request, &snapshot.tree)?;
             snapshot.with_submodules = Some(snapshot.tree.clone());
             snapshot.violations.extend(edited.into_iter().map(|edited| {
-                Violation::SubmoduleEdited {
-                    path: edited.path,
-                    files: edited.files,
-                    kept: kept.clone(),
+                let EditedSubmodule { path, files, is_only_more } = edited;
+                let kept = kept.clone();
+                match is_only_more {
+                    true => Violation::SubmoduleLittered { path, files, kept },
+                    false => Violation::SubmoduleEdited { path, files, kept },
                 }
             }));
         }

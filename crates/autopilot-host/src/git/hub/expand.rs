@@ -25,6 +25,8 @@ pub(in crate::git) struct EditedSubmodule {
     pub path: Vec<u8>,
     /// The paths of the files that were changed, added or removed.
     pub files: Vec<Vec<u8>>,
+    /// Whether all of them are new, so that the submodule's own files are as they were.
+    pub is_only_more: bool,
 }
 
 impl Hub {
@@ -170,7 +172,9 @@ impl Hub {
                 continue;
             }
             if !changed.is_empty() {
-                edited.push(EditedSubmodule { path: link.path.clone(), files: changed });
+                let is_only_more = changed.iter().all(|found| found.old.is_none());
+                let files = changed.into_iter().map(|found| found.path.clone()).collect();
+                edited.push(EditedSubmodule { path: link.path.clone(), files, is_only_more });
             }
             files.push(link);
         }
@@ -226,7 +230,7 @@ fn is_below(dir: &[u8], path: &[u8]) -> bool {
     path.strip_prefix(dir).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-fn changes_in(link: &[u8], differences: &[FileDifference]) -> Vec<Vec<u8>> {
-    let paths = differences.iter().map(|found| &found.path);
-    paths.filter(|path| is_below(link, path) || path.as_slice() == link).cloned().collect()
+fn changes_in<'a>(link: &[u8], differences: &'a [FileDifference]) -> Vec<&'a FileDifference> {
+    let is_there = |path: &[u8]| is_below(link, path) || path == link;
+    differences.iter().filter(|found| is_there(found.path.as_slice())).collect()
 }
