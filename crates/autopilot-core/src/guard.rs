@@ -103,7 +103,7 @@ pub enum FileMode {
     Regular,
     Executable,
     Symlink,
-    /// A submodule or nested repository.
+    /// A submodule or nested repository; also what takes the place of one.
     Gitlink,
 }
 

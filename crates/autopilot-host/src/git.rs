@@ -38,6 +38,7 @@ pub mod salvage;
 pub mod skill;
 mod slot;
 pub mod state;
+mod submodule;
 mod sweep;
 mod train;
 mod transfer;

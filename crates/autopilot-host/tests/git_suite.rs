@@ -24,6 +24,8 @@ mod precheck;
 mod push;
 #[path = "git/slots.rs"]
 mod slots;
+#[path = "git/submodules.rs"]
+mod submodules;
 #[path = "git/train.rs"]
 mod train;
 #[path = "git/world.rs"]

@@ -170,21 +170,18 @@ fn a_missing_base_branch_is_named() {
 }
 
 #[test]
-fn a_submodule_is_refused_with_the_reason() {
+fn a_submodule_that_was_never_checked_out_is_refused_with_the_command() {
     let stage = stage();
     let other = stage.folder().join("other");
     stage.git(&["clone", "-q", ".", &text(&other)]);
-    stage.git(&[
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        &text(&other),
-        "sub",
-    ]);
+    stage.git_in(&other, &["commit", "-q", "--allow-empty", "-m", "of its own"]);
+    let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+    stage.git(&[&add[..], &[&text(&other), "sub dir"]].concat());
     stage.commit("a submodule");
-    refused(&stage, &RUN, 64, &["submodule"]);
+    // As in a clone that was not made with `--recurse-submodules`.
+    std::fs::remove_dir_all(stage.path(".git/modules")).unwrap();
+    let command = "git submodule update --init --recursive -- 'sub dir'";
+    refused(&stage, &RUN, 64, &["the submodule `sub dir`", command]);
 }
 
 #[test]

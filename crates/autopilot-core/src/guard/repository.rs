@@ -21,10 +21,22 @@ fn nested(file: &ChangedFile) -> Option<Finding> {
         return blocker("the file has unresolved merge conflicts", "resolve them");
     }
     if file.mode == FileMode::Gitlink {
-        return blocker(
-            "a nested repository or submodule was added or moved",
-            "remove it; its files would not be part of the change",
-        );
+        return match file.status {
+            FileStatus::Deleted | FileStatus::TypeChanged => blocker(
+                "a submodule was removed or replaced",
+                "put it back as it was; Autopilot does not change submodules",
+            ),
+            FileStatus::Modified => blocker(
+                "a submodule was moved to another commit",
+                "leave it at its commit; Autopilot does not change submodules",
+            ),
+            FileStatus::Added | FileStatus::Renamed | FileStatus::Copied | FileStatus::Unmerged => {
+                blocker(
+                    "a nested repository or submodule was added or moved",
+                    "remove it; its files would not be part of the change",
+                )
+            }
+        };
     }
     if file.path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
         return blocker("the path is inside a `.git` directory", "remove it");

@@ -301,6 +301,9 @@ fn the_lines_of_a_deleted_file_are_not_counted_twice() {
 fn nested_repositories_and_pipelines_are_noticed() {
     let change = of_files(vec![
         ChangedFile { mode: FileMode::Gitlink, ..file(FileStatus::Added, "vendor/lib") },
+        ChangedFile { mode: FileMode::Gitlink, ..file(FileStatus::Modified, "moved") },
+        ChangedFile { mode: FileMode::Gitlink, ..file(FileStatus::Deleted, "gone") },
+        ChangedFile { mode: FileMode::Gitlink, ..file(FileStatus::TypeChanged, "replaced") },
         file(FileStatus::Modified, ".gitmodules"),
         file(FileStatus::Added, "x/.git/config"),
         file(FileStatus::Unmerged, "src/a.rs"),
@@ -309,6 +312,9 @@ fn nested_repositories_and_pipelines_are_noticed() {
     ]);
     insta::assert_snapshot!(said(&change, &[], &[]), @r#"
     blocker: vendor/lib: a nested repository or submodule was added or moved; remove it; its files would not be part of the change
+    blocker: moved: a submodule was moved to another commit; leave it at its commit; Autopilot does not change submodules
+    blocker: gone: a submodule was removed or replaced; put it back as it was; Autopilot does not change submodules
+    blocker: replaced: a submodule was removed or replaced; put it back as it was; Autopilot does not change submodules
     blocker: .gitmodules: submodules were changed; undo the change to this file
     blocker: x/.git/config: the path is inside a `.git` directory; remove it
     blocker: src/a.rs: the file has unresolved merge conflicts; resolve them

@@ -6,7 +6,7 @@ use super::opening::{build_facts, work_status};
 use super::own_work::blocking;
 use super::reporter::Asking;
 use super::skill::Kit;
-use super::violation::violation;
+use super::violation::{is_only_told, violation};
 use super::workshop::{Bench, For, Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
@@ -86,7 +86,14 @@ impl Job {
         let formatted = if is_done { self.format(spec, bench).await } else { Ok(()) };
         // Capture before judging: whatever the agent wrote must be reachable.
         let capture = bench.capture(self.name_for_refs(), &self.id_for_refs(self.want.id))?;
-        self.note_worktree(start.uncut.as_str(), capture.tree.as_str())?;
+        let hub = &self.context.workshop.hub;
+        match &capture.with_submodules {
+            Some(tree) => {
+                let from = blocking(|| hub.expanded(&start.uncut))?;
+                self.note_worktree(from.as_str(), tree.as_str())?;
+            }
+            None => self.note_worktree(start.uncut.as_str(), capture.tree.as_str())?,
+        }
         formatted.map(|()| capture)
     }
 
@@ -99,7 +106,10 @@ impl Job {
         spec: &TaskSpec,
     ) -> Result<Vec<String>, JobError> {
         note_work(facts, start, capture);
-        let mut against: Vec<String> = capture.violations.iter().map(violation).collect();
+        let (told, against): (Vec<_>, Vec<_>) =
+            capture.violations.iter().partition(|found| is_only_told(found));
+        facts.notes.extend(told.into_iter().map(violation));
+        let mut against: Vec<String> = against.into_iter().map(violation).collect();
         // Otherwise no step looks at the change before it is merged. What only raises doubts is told
         // when the whole is judged.
         if self.task.pipeline.place(Step::Validate).is_none() {

@@ -23,6 +23,8 @@ use std::sync::Arc;
 const BYTES_PER_LINE: u64 = 80;
 /// The paths of a tree that new names are compared with.
 const TREE_PATHS_MAX: usize = 500_000;
+/// The mode of a submodule, as git writes it.
+const SUBMODULE: u32 = 0o160_000;
 /// The symbolic links of a tree that are followed.
 const LINKS_MAX: usize = 10_000;
 
@@ -172,15 +174,21 @@ fn changed_file(path: &ChangedPath) -> ChangedFile {
         },
         old_path: path.old_path.as_ref().map(text),
         link_target: path.link_target.as_ref().map(text),
-        mode: mode(if path.status == PathStatus::Deleted { path.old_mode } else { path.new_mode }),
+        mode: mode(told_mode(path)),
         binary: path.binary,
     }
+}
+
+/// The mode that tells what became of a path: the old one of a path that is gone, or was a submodule.
+fn told_mode(path: &ChangedPath) -> u32 {
+    let is_gone = path.status == PathStatus::Deleted;
+    if is_gone || path.old_mode == SUBMODULE { path.old_mode } else { path.new_mode }
 }
 
 fn mode(mode: u32) -> FileMode {
     match mode {
         0o120_000 => FileMode::Symlink,
-        0o160_000 => FileMode::Gitlink,
+        SUBMODULE => FileMode::Gitlink,
         0o100_755 => FileMode::Executable,
         _ => FileMode::Regular,
     }

@@ -88,6 +88,7 @@ impl Job {
         let mut notes = turn.ran.notes.clone();
         notes.extend(self.billing().note());
         notes.extend(super::build::notes_of(&capture));
+        notes.extend(capture.violations.iter().map(super::violation::violation));
         let branch = match ask.access {
             Access::Edit | Access::Unsafe => {
                 match self.keep_changes(ask, &branch, &start, &capture, &name) {

@@ -11,13 +11,11 @@ use super::error::GitError;
 use super::hub::Hub;
 use super::loose;
 use super::object::Oid;
-use super::tree_file::FileDifference;
+use super::tree_file::{FileDifference, SUBMODULE};
 use crate::patience;
 use crate::redact::SecretForm;
 use crate::secret::{SecretFinder, SecretHit, SecretSearch};
 
-/// The mode of a submodule, whose files are elsewhere.
-const SUBMODULE: u32 = 0o160_000;
 /// The most leaks that are listed.
 const LEAKS_MAX: usize = 100;
 

@@ -4,6 +4,7 @@
 mod commits;
 mod measure;
 mod set_aside;
+mod submodules;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -75,6 +76,15 @@ pub enum Violation {
     TooManyRefs,
     /// The new and changed files are more than is taken. What was left out is at `kept`.
     Oversize { what: Box<Oversize>, kept: PathBuf },
+    /// Files in the directory of a submodule were changed, which is in the tree as it was. The ref
+    /// `kept` holds all files as they were found.
+    SubmoduleEdited { path: Vec<u8>, files: Vec<Vec<u8>>, kept: String },
+    /// New files, such as a build leaves, are in the directory of a submodule whose own files are as they
+    /// were. The tree does not have them; the ref `kept` does.
+    SubmoduleLittered { path: Vec<u8>, files: Vec<Vec<u8>>, kept: String },
+    /// A commit that the agent made names another commit of a submodule, which is in the tree as it
+    /// was.
+    SubmoduleMoved { path: Vec<u8> },
     /// The files could not be read in the time there was. The whole worktree is at `kept`.
     OutOfTime { kept: PathBuf },
 }
@@ -87,6 +97,8 @@ const PATH_CHARS_TOLD_MAX: usize = 80;
 pub struct Capture {
     /// The files of the slot.
     pub tree: Oid,
+    /// The files of the slot with those of its submodules, where somebody has edited the latter.
+    pub with_submodules: Option<Oid>,
     /// The salvage commit that holds the tree, unless the tree is the base's own.
     pub commit: Option<Oid>,
     /// The ref that keeps the salvage commit.
@@ -111,6 +123,8 @@ pub struct Capture {
 /// A tree of the slot's files as they are.
 pub(crate) struct TreeSnapshot {
     pub tree: Oid,
+    /// The files with those of submodules, where somebody has edited the latter.
+    pub with_submodules: Option<Oid>,
     pub violations: Vec<Violation>,
 }
 
@@ -121,7 +135,8 @@ impl Slot {
             return Err(GitError::SlotMissing { path: self.dir.clone() });
         }
         fs::create_dir_all(&self.own).on("create", &self.own)?;
-        let TreeSnapshot { tree, mut violations } = match self.take_files(request) {
+        let TreeSnapshot { tree, with_submodules, mut violations } = match self.take_files(request)
+        {
             Ok(snapshot) => snapshot,
             Err(GitError::Oversize(what)) => return self.set_aside(request, Some(what)),
             Err(error) => match patience::cut_short() {
@@ -134,9 +149,11 @@ impl Slot {
         let (commit, saved) = self.salvage(request, &tree)?;
         let found = disposable::read(&self.dir);
         let taken = self.take_commits(request, found.as_ref(), &mut violations)?;
+        violations.extend(self.moved_submodules(request, found.as_ref())?);
         let found = found.unwrap_or_default();
         Ok(Capture {
             tree,
+            with_submodules,
             commit,
             salvage_ref: request.attempt.salvage_ref(),
             newly_saved: saved || taken.newly_saved,
@@ -156,15 +173,15 @@ impl Slot {
         let safe = note.as_ref().map(|note| &note.safe_tree);
         let candidates: Vec<&Oid> = safe.into_iter().chain([request.base]).collect();
         if let Some(tree) = self.untouched_tree(&candidates)? {
-            return Ok(TreeSnapshot { tree, violations: Vec::new() });
+            return Ok(TreeSnapshot { tree, with_submodules: None, violations: Vec::new() });
         }
-        let index = self.scratch_index()?;
+        let (index, filled) = (self.scratch_index()?, self.hub().expanded(request.base)?);
         let measured = MeasuredFiles::NewAndChanged;
-        let first = self.snapshot_tree(&index, measured, request.base);
+        let first = self.snapshot_tree(&index, measured, &filled);
         let mut snapshot = match first {
             Err(GitError::Oversize(what)) if !what.is_whole() => {
                 let kept = self.move_aside(request, &index, &what.left_out)?;
-                let mut rest = self.snapshot_tree(&index, measured, request.base)?;
+                let mut rest = self.snapshot_tree(&index, measured, &filled)?;
                 rest.violations.push(Violation::Oversize { what, kept });
                 rest
             }
@@ -173,18 +190,18 @@ impl Slot {
             Err(_) => {
                 // The index is only a cache; one cut short by a crash costs reading every file.
                 remove_tree(&index)?;
-                let again = self.snapshot_tree(&index, measured, request.base);
+                let again = self.snapshot_tree(&index, measured, &filled);
                 again.map_err(GitError::of_worktree)?
             }
             Ok(snapshot) => snapshot,
         };
-        snapshot.tree = self.without_renormalised(&index, request.base, snapshot.tree)?;
+        snapshot.tree = self.without_renormalised(&index, &filled, snapshot.tree)?;
         // The next look at the slot begins with what this one has read.
         let captured = self.captured_index();
         if index.exists() {
             fs::rename(&index, &captured).on("keep", &captured)?;
         }
-        Ok(snapshot)
+        self.without_submodules(request, snapshot)
     }
 
     /// Makes a copy of the index, so that each capture starts from the prepared state. The copy
@@ -221,7 +238,8 @@ impl Slot {
             self.add_nested(index, nested.files)?;
             violations.push(Violation::NestedRepository { path: nested.path });
         }
-        Ok(TreeSnapshot { tree: self.write_tree(index, base)?, violations })
+        let tree = self.write_tree(index, base)?;
+        Ok(TreeSnapshot { tree, with_submodules: None, violations })
     }
 
     /// Writes the files of an index as a tree. Git does it where it would refuse a file, and where

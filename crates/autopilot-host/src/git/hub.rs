@@ -4,6 +4,7 @@
 //! nothing that an agent or a repository can plant. Its HEAD names no commit, so that
 //! `.gitattributes` of a commit can't hide a file from a diff.
 
+mod expand;
 mod look;
 mod make;
 mod objects;
@@ -23,8 +24,10 @@ use super::name::ref_component;
 use super::object::Oid;
 use super::ref_file;
 use super::repo::{Filter, UserRepo, list_refs, resolve_ref};
+use super::submodule::ModulePlaces;
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use super::tree_file::KnownTrees;
+pub(super) use expand::EditedSubmodule;
 pub use look::HubDamage;
 use make::{HEAD, config_text};
 pub use objects::ObjectMend;
@@ -68,6 +71,11 @@ pub struct Hub {
     /// The trees of commits. A commit's tree never changes, and every step asks for one several
     /// times.
     trees: Arc<Mutex<BTreeMap<Oid, Oid>>>,
+    /// The trees with the files of their submodules, by the tree without; `None` for one without
+    /// submodules.
+    expanded_trees: Arc<Mutex<BTreeMap<Oid, Option<Oid>>>>,
+    /// Where the user's submodules have their objects.
+    modules: ModulePlaces,
     /// The directories of trees that were read.
     pub(super) known_trees: Arc<Mutex<KnownTrees>>,
     /// Commits that refs name for certain: seen or put there by this process, and not moved since.
@@ -103,6 +111,8 @@ impl Hub {
             filters: repo.filters.clone(),
             lfs_storage: repo.common_dir.join("lfs"),
             trees: Arc::default(),
+            expanded_trees: Arc::default(),
+            modules: ModulePlaces::of(repo),
             known_trees: Arc::default(),
             held: Arc::default(),
         }
@@ -118,17 +128,19 @@ impl Hub {
         &self.state
     }
 
-    /// Brings the base branch's tip into the hub and returns it.
+    /// Brings the base branch's tip into the hub, with the files of its submodules, and returns it.
     pub fn sync(&self, repo: &UserRepo) -> Result<Oid, GitError> {
         let tip = repo.tip()?;
         let name = base_ref(repo);
         let known = self.resolve(&name)?;
-        if known.as_ref() == Some(&tip) {
-            return Ok(tip);
+        if known.as_ref() != Some(&tip) {
+            let _kept =
+                self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
+            self.set_ref(&name, &tip, ExpectedRef::of(&known))?;
         }
-        let _kept =
-            self.import(&ObjectSource { git_dir: &repo.common_dir, objects: vec![] }, &tip)?;
-        self.set_ref(&name, &tip, ExpectedRef::of(&known))?;
+        if repo.has_submodules {
+            self.expanded(&tip)?;
+        }
         Ok(tip)
     }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::disposable::open_plain;
 use super::loose;
 use super::object::Oid;
-use super::tree_file::TreeFile;
+use super::tree_file::{SUBMODULE, TreeFile};
 use crate::{fail, patience};
 
 /// The largest index that is read here.
@@ -22,7 +22,6 @@ const INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const HEAD_BYTES: usize = 12;
 /// The bytes of an entry before the object's name.
 const STAT_BYTES: usize = 40;
-const SUBMODULE: u32 = 0o160_000;
 const LINK: u32 = 0o120_000;
 const PROGRAM: u32 = 0o100_755;
 
@@ -65,6 +64,13 @@ impl IndexFile {
         if fail::is_git_alone() {
             return None;
         }
+        let index = IndexFile::with_submodules(path, name_bytes)?;
+        let has_any = index.entries.values().any(|entry| entry.mode == SUBMODULE);
+        (!has_any).then_some(index)
+    }
+
+    /// Reads an index that may have submodules, of which only git knows whether they are untouched.
+    pub fn with_submodules(path: &Path, name_bytes: usize) -> Option<IndexFile> {
         let meta = path.symlink_metadata().ok()?;
         if !meta.is_file() || meta.len() > INDEX_BYTES_MAX {
             return None;
@@ -198,9 +204,6 @@ fn parse(bytes: &[u8], name_bytes: usize) -> Option<BTreeMap<Vec<u8>, IndexEntry
         }
         let end = name_at + memchr::memchr(0, bytes.get(name_at..)?)?;
         let mode = number(at + 24)?;
-        if mode == SUBMODULE {
-            return None;
-        }
         let stat = FileStat {
             changed: (number(at)?, number(at + 4)?),
             modified: (number(at + 8)?, number(at + 12)?),

@@ -1,10 +1,12 @@
 //! A repository in which a run is played again: the commit it began from, and nothing of the
 //! user's.
 
+use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 
 use super::command::{GitCommand, TRANSFER_TIMEOUT};
-use super::error::GitError;
+use super::error::{GitError, OnFile};
 use super::hub::Hub;
 use super::identity::CommitIdentity;
 use super::object::Oid;
@@ -38,7 +40,29 @@ pub fn make_rehearsal(
         .arg(format!("{base}:refs/heads/{branch}"))
         .timeout(TRANSFER_TIMEOUT)
         .ok()?;
+    lend_submodules(hub, base, &git_dir)?;
     at("check out the commit that the run started from").args(["reset", "-q", "--hard"]).ok()?;
+    Ok(())
+}
+
+/// Lets the repository read the objects of the user's submodules, as if it had them itself.
+fn lend_submodules(hub: &Hub, base: &Oid, git_dir: &Path) -> Result<(), GitError> {
+    let stores = hub.submodule_stores(base)?;
+    if stores.is_empty() {
+        return Ok(());
+    }
+    let module = git_dir.join("modules/all");
+    let info = module.join("objects/info");
+    fs::create_dir_all(&info).on("create", &info)?;
+    let mut lines = OsString::new();
+    for store in stores {
+        lines.push(store);
+        lines.push("\n");
+    }
+    let files = [(info.join("alternates"), lines), (module.join("HEAD"), "none\n".into())];
+    for (path, text) in files {
+        fs::write(&path, text.as_encoded_bytes()).on("write", &path)?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::command::GitCommand;
 use super::error::GitError;
 use super::identity::CommitIdentity;
 use super::object::Oid;
+use super::submodule::ModulePlaces;
 use crate::{checkout, redact};
 
 /// The oldest version of git that has `merge-tree --write-tree`.
@@ -44,9 +45,22 @@ pub enum RepoRefusal {
         "a branch named `{name}` prevents the branches `{name}/…` for the work; rename it: git branch -m {name} {name}-old"
     )]
     BranchInTheWay { name: String },
-    /// A path of the base branch is a submodule.
-    #[error("`{path}` is a submodule; repositories with submodules are not supported")]
-    Submodule { path: String },
+    /// The user's repository does not have the commit of a submodule. `top` is the submodule at the top
+    /// in which it lies, or itself.
+    #[error(
+        "your repository does not have commit {commit} of the submodule `{path}`; run: git submodule update --init --recursive -- {}",
+        shell_word(top)
+    )]
+    SubmoduleMissing { path: String, top: String, commit: String },
+    /// The submodule was cloned in part, and files of it are missing.
+    #[error(
+        "the submodule `{path}` is a partial clone and lacks files of the commit that is used; run: git -C {} fetch --refetch --no-filter",
+        shell_word(path)
+    )]
+    SubmoduleIncomplete { path: String },
+    /// A submodule is where git would not put one.
+    #[error("the submodule `{path}` is at a path that is not safe; remove it from the base branch")]
+    SubmodulePath { path: String },
     /// Objects may be missing and would be fetched when they are read.
     #[error(
         "this is a partial clone, objects may be missing; run: git fetch --refetch --no-filter, then git config --unset remote.<name>.promisor, or clone in full"
@@ -113,6 +127,8 @@ pub struct UserRepo {
     pub eol: Vec<(String, String)>,
     /// Personal ignore rules (`core.excludesFile` and `.git/info/exclude`).
     pub excludes: Vec<u8>,
+    /// Whether the base branch has submodules.
+    pub has_submodules: bool,
     /// The version of the installed git.
     pub git_version: String,
 }
@@ -126,8 +142,13 @@ impl UserRepo {
         let head = read_head(&common_dir, &root)?;
         refuse_branch_in_the_way(&common_dir)?;
         let base_tip = find_base(&common_dir, &root, base_branch)?;
-        refuse_submodules(&common_dir, &base_tip)?;
-        let filters = allowed_filters(&root, &common_dir, &base_tip, filters)?;
+        let mut named = named_filters(isolated(&common_dir), &base_tip, "")?;
+        let places = ModulePlaces::around(&common_dir, Some(&root));
+        let modules = places.check(&base_tip)?;
+        for module in &modules {
+            named.extend(module.filters(isolated(&common_dir))?);
+        }
+        let filters = allowed_filters(&root, named, filters)?;
         Ok(Self {
             identity: read_identity(&root)?,
             remotes: read_remotes(&root)?,
@@ -137,6 +158,7 @@ impl UserRepo {
                 .line()?,
             eol: read_eol(&root)?,
             excludes: read_excludes(&root, &common_dir)?,
+            has_submodules: !modules.is_empty(),
             root,
             common_dir,
             base_branch: base_branch.to_owned(),
@@ -297,27 +319,21 @@ fn find_base(common_dir: &Path, root: &Path, base_branch: &str) -> Result<Oid, G
     Err(RepoRefusal::NoBaseBranch { wanted: base_branch.to_owned(), candidates }.into())
 }
 
-fn refuse_submodules(common_dir: &Path, tip: &Oid) -> Result<(), GitError> {
-    let out = GitCommand::isolated("look for submodules", common_dir)
-        .args(["ls-tree", "-r", "-z", "--full-tree", tip.as_str()])
-        .ok()?;
-    let gitlink = out.split(|b| *b == 0).find(|entry| entry.starts_with(b"160000 "));
-    match gitlink {
-        None => Ok(()),
-        Some(entry) => {
-            let path = entry.splitn(2, |b| *b == b'\t').nth(1).unwrap_or_default();
-            Err(RepoRefusal::Submodule { path: String::from_utf8_lossy(path).into_owned() }.into())
-        }
+/// Returns a text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 
 fn allowed_filters(
     root: &Path,
-    common_dir: &Path,
-    tip: &Oid,
+    named: Vec<(String, String)>,
     allowed: &[String],
 ) -> Result<Vec<Filter>, GitError> {
-    for (path, filter) in named_filters(common_dir, tip)? {
+    for (path, filter) in named {
         if !allowed.contains(&filter) {
             return Err(RepoRefusal::FilterNotAllowed { path, filter }.into());
         }
@@ -338,10 +354,18 @@ fn allowed_filters(
     Ok(filters)
 }
 
-/// Returns every `filter=name` in the `.gitattributes` files of a commit, with the file that names
-/// it.
-fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, GitError> {
-    let out = GitCommand::isolated("look for content filters", git_dir)
+fn isolated(git_dir: &Path) -> GitCommand {
+    GitCommand::isolated("look for content filters", git_dir)
+}
+
+/// Returns every `filter=name` in the `.gitattributes` files of a commit or tree, with the file that
+/// names it, below `prefix`.
+pub(super) fn named_filters(
+    git: GitCommand,
+    tip: &Oid,
+    prefix: &str,
+) -> Result<Vec<(String, String)>, GitError> {
+    let out = git
         .args(["grep", "-z", "--no-color", "--full-name", "-I", "-e", "filter="])
         .args([tip.as_str(), "--", ":(glob)**/.gitattributes"])
         .run()?
@@ -353,7 +377,7 @@ fn named_filters(git_dir: &Path, tip: &Oid) -> Result<Vec<(String, String)>, Git
         let path = place.split_once(':').map_or(place, |(_, path)| path);
         let words = rule.split_whitespace().take_while(|word| !word.starts_with('#'));
         let names = words.filter_map(|word| word.strip_prefix("filter="));
-        found.extend(names.map(|name| (path.to_owned(), name.to_owned())));
+        found.extend(names.map(|name| (format!("{prefix}{path}"), name.to_owned())));
     }
     Ok(found)
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing that an agent wrote is deleted before a salvage ref holds it.
 
+mod agent_git;
 mod changed;
 mod known;
 mod note;
@@ -15,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::capture::{AttemptName, CaptureCaps, CaptureRequest, MeasuredFiles, TreeSnapshot};
 use super::command::TRANSFER_TIMEOUT;
-use super::disposable::{self, Fresh};
+use super::disposable;
 use super::error::{GitError, OnFile};
 use super::hub::Hub;
 use super::identity::CommitIdentity;
@@ -187,13 +188,14 @@ impl Slot {
         }
         let rescued = self.rescue(wanted.now)?;
         self.make_dirs()?;
-        let files = self.hub().files_of(wanted.commit)?;
+        let filled = self.hub().expanded(wanted.commit)?;
+        let files = self.hub().files_of(&filled)?;
         let tracked = Tracked::of(files.iter().map(|file| &*file.path));
         let keep = match wanted.keep {
             // Of what a killed process was putting here, only a part may have arrived.
             _ if self.laying().exists() => HashSet::new(),
             KeepFiles::Nothing => HashSet::new(),
-            KeepFiles::WhileLocked => self.kept(wanted.commit, &tracked)?,
+            KeepFiles::WhileLocked => self.kept(&filled, &tracked)?,
         };
         remove_tree(&self.dir.join(".git"))?;
         sweep(&self.dir, &tracked, &keep)?;
@@ -218,9 +220,10 @@ impl Slot {
         Ok(PreparedSlot { kept, copied, not_copied, rescued })
     }
 
-    /// Reads every file again and fails unless the slot holds exactly the commit's tree (and ignored
-    /// files). Sizes and times are not believed.
+    /// Reads every file again and fails unless the slot holds exactly the commit's tree with the files
+    /// of its submodules (and ignored files). Sizes and times are not believed.
     pub fn verify_clean(&self, commit: &Oid) -> Result<(), GitError> {
+        let commit = &self.hub().expanded(commit)?;
         if self.is_surely_clean(commit)? {
             return Ok(());
         }
@@ -314,6 +317,7 @@ impl Slot {
     }
 
     pub(crate) fn checkout(&self, commit: &Oid) -> Result<(), GitError> {
+        let commit = self.hub().expanded(commit)?;
         let fill = || {
             self.hub()
                 .git_in(format!("fill slot with {commit}"), &self.dir, &self.index())
@@ -327,23 +331,6 @@ impl Slot {
             fill()?;
         }
         Ok(())
-    }
-
-    fn fresh_git(&self, wanted: &Prepare<'_>) -> Result<(), GitError> {
-        disposable::write(
-            &self.dir,
-            &Fresh {
-                hub_objects: &self.hub().dir().join("objects"),
-                index: &self.index(),
-                config_copy: &self.own.join("git-config"),
-                excludes: &self.hub().dir().join("info/exclude"),
-                commit: wanted.commit,
-                branch: wanted.branch,
-                beside: Some((&self.pools.base_branch, wanted.base)),
-                identity: &self.pools.identity,
-                remotes: &self.pools.remotes,
-            },
-        )
     }
 
     /// Returns the build directories whose lock files on disk are byte for byte those of the new

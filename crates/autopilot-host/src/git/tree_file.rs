@@ -14,8 +14,10 @@ use super::object::Oid;
 /// How many entries of directories are remembered; beyond that they are read again.
 const ENTRIES_KNOWN_MAX: usize = 400_000;
 const DIRECTORY: u32 = 0o040_000;
+/// The mode of a submodule.
+pub(crate) const SUBMODULE: u32 = 0o160_000;
 /// The modes of files that git writes today; it still reads others.
-const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
+const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, SUBMODULE];
 /// How deep directories are followed here. An agent can make them as deep as it likes.
 const DEPTH_MAX: usize = 256;
 
@@ -340,7 +342,7 @@ fn parse(content: &[u8], name_bytes: usize) -> Option<Vec<TreeEntry>> {
 }
 
 /// Reads `<mode> <kind> <object>\t<path>` of `ls-tree`.
-fn parse_listed(line: &[u8]) -> Result<TreeFile, GitError> {
+pub(super) fn parse_listed(line: &[u8]) -> Result<TreeFile, GitError> {
     let parsed = || {
         let tab = memchr::memchr(b'\t', line)?;
         let mut words = std::str::from_utf8(line.get(..tab)?).ok()?.split(' ');

@@ -9,9 +9,10 @@ use nix::sys::stat::{Mode, SFlag, mknod};
 
 use super::error::{ColdReason, OnPath, WarmError};
 use super::layer::{GateLayer, LayerKind, WrittenFile};
-use super::mark::{SUBMODULE, TreeMarks, path_of};
+use super::mark::{TreeMarks, path_of};
 use crate::dir;
 use crate::git::command::TRANSFER_TIMEOUT;
+use crate::git::tree_file::SUBMODULE;
 use crate::git::{GitError, Oid};
 
 const ATTRIBUTES: &str = ".gitattributes";

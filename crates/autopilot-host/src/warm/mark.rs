@@ -11,15 +11,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::{OnPath, WarmError};
-use crate::git::tree_file::TreeFile;
+use crate::git::tree_file::{SUBMODULE, TreeFile};
 use crate::git::{Hub, Oid};
 use crate::patience;
 
-/// The modes of git: a file, one that can be executed, a link and a submodule.
+/// The modes of git: a file, one that can be executed and a link.
 const FILE: u32 = 0o100_644;
 const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_000;
-pub(super) const SUBMODULE: u32 = 0o160_000;
 
 /// What a tracked file must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,10 +68,11 @@ pub(super) struct TreeMarks {
 }
 
 impl TreeMarks {
-    /// Reads the marks of a commit's files, which the controller has just written below `root`.
+    /// Reads the marks of a commit's files, with those of its submodules, which the controller has just
+    /// written below `root`.
     pub fn of(hub: &Hub, commit: &Oid, root: &Path) -> Result<TreeMarks, WarmError> {
         let mut marks = TreeMarks::default();
-        for TreeFile { path, mode, .. } in hub.files_of(commit)? {
+        for TreeFile { path, mode, .. } in hub.files_of(&hub.expanded(commit)?)? {
             if mode != SUBMODULE {
                 let path = path_of(&path);
                 let mark = marks.read_written(root, &path, mode)?;

@@ -156,9 +156,9 @@ impl ColdRoom {
             }
         }
         let hub = &self.store.slots.hub;
-        let commit = self.commit.as_str();
+        let commit = &self.commit;
         hub.git_in(format!("read {commit}"), &tree, &index)
-            .args(["read-tree", commit])
+            .args(["read-tree", hub.expanded(commit)?.as_str()])
             .ok()
             .map_err(GitError::from)?;
         let mut paths = Vec::new();

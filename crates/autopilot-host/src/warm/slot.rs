@@ -192,7 +192,7 @@ fn date(tree: &Path, path: &Path, time: TimeSpec) -> Result<(), WarmError> {
 /// Returns the paths that differ between two trees.
 fn between(slot: &Slot, old: &Oid, new: &Oid) -> Result<HashSet<PathBuf>, WarmError> {
     let hub = slot.hub();
-    let new = hub.tree_of(new)?;
+    let (old, new) = (&hub.expanded(old)?, hub.tree_of(&hub.expanded(new)?)?);
     if *old == new {
         return Ok(HashSet::new());
     }

@@ -67,17 +67,6 @@ fn g04_a_branch_where_the_folder_of_ours_goes_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn g15_g24_a_submodule_is_refused() {
-    let world = World::new();
-    let other = World::new();
-    let url = other.user.to_str().unwrap();
-    git(&world.user, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", url, "lib"]);
-    world.commit("submodule");
-    let found = refusal(UserRepo::examine(&world.user, "main", &[]));
-    assert_eq!(found, RepoRefusal::Submodule { path: "lib".into() });
-}
-
-#[test]
 fn g15_shallow_and_partial_clones_are_refused() {
     let world = World::new();
     let url = format!("file://{}", world.user.display());

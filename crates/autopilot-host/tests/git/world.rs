@@ -247,6 +247,13 @@ pub fn user_digest(repo: &UserRepo, ours: &dyn Fn(&str) -> bool) -> String {
     format!("{:?}", hasher.finalize())
 }
 
+/// The fingerprint of a directory and everything in it, with its times.
+pub fn tree_digest(dir: &Path) -> String {
+    let mut hasher = Sha256::new();
+    hash_path(&mut hasher, dir);
+    format!("{:?}", hasher.finalize())
+}
+
 fn hash_path(hasher: &mut Sha256, path: &Path) {
     hasher.update(path.as_os_str().as_bytes());
     let Ok(meta) = path.symlink_metadata() else {

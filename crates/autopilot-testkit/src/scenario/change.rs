@@ -67,6 +67,8 @@ fn sample(name: &str) -> Option<Sample> {
         }
         "links-out" => links("a/../x"),
         "links" => links("a/x"),
+        "submodule-moved" => submodule(FileStatus::Modified),
+        "submodule-gone" => submodule(FileStatus::Deleted),
         "task-file" => of_file(file(FileStatus::Modified, "tasks/next.md"), &["x"], &[]),
         "test-gone" | "test-gone-as-asked" => without_test(&[]),
         "test-merged" => without_test(&["tests/all_test.py"]),
@@ -101,6 +103,11 @@ fn of_file(file: ChangedFile, added: &[&str], removed: &[&str]) -> Change {
     let lines = |texts: &[&str]| texts.iter().map(|text| line(&file.path, text)).collect();
     let (added, removed) = (lines(added), lines(removed));
     Change { added, removed, files: vec![file], ..Change::default() }
+}
+
+/// A change of a submodule.
+fn submodule(status: FileStatus) -> Change {
+    of_file(ChangedFile { mode: FileMode::Gitlink, ..file(status, "lib") }, &["x"], &["y"])
 }
 
 /// A change that adds a link to where it stands, and another one that goes through it.

@@ -23,6 +23,8 @@ fn a_change_that_breaks_a_rule_is_repaired_before_it_is_merged() {
         "odd-name",
         "same-name",
         "links-out",
+        "submodule-moved",
+        "submodule-gone",
         "task-file",
         "test-gone",
     ] {

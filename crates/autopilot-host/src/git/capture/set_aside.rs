@@ -22,10 +22,14 @@ impl Capture {
             Violation::Oversize { kept, .. } | Violation::OutOfTime { kept } => {
                 Some(kept.display().to_string())
             }
+            Violation::SubmoduleEdited { kept, .. } | Violation::SubmoduleLittered { kept, .. } => {
+                Some(kept.clone())
+            }
             Violation::NestedRepository { .. }
             | Violation::Unreadable { .. }
             | Violation::CommitsNotTaken { .. }
             | Violation::GitDirectoryGone
+            | Violation::SubmoduleMoved { .. }
             | Violation::TooManyRefs => None,
         });
         let saved = self.newly_saved.then(|| self.salvage_ref.clone());
@@ -88,6 +92,7 @@ impl Slot {
         };
         Ok(Capture {
             tree: base_tree,
+            with_submodules: None,
             commit: None,
             salvage_ref: request.attempt.salvage_ref(),
             newly_saved: false,

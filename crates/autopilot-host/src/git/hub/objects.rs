@@ -40,6 +40,9 @@ impl Hub {
     pub fn mend_objects(&self, repo: &UserRepo, recorded: &[Oid]) -> Result<ObjectMend, GitError> {
         let mut mend = ObjectMend::default();
         let theirs = repo.objects_dir();
+        if !self.missing_objects(recorded)?.is_empty() {
+            self.forget_submodules()?;
+        }
         for _ in 0..SEARCHES_MAX {
             let missing = self.missing_objects(recorded)?;
             let asked = GitCommand::isolated("look for objects", &repo.common_dir);

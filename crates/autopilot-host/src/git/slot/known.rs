@@ -21,8 +21,8 @@ impl Slot {
         self.own.join("captured.index")
     }
 
-    /// Returns the one of these commits or trees that the slot's files certainly are, when nobody
-    /// has touched them since git last read or wrote them.
+    /// Returns the one of these commits or trees that the slot's files certainly are, with those of its
+    /// submodules, when nobody has touched them since git last read or wrote them.
     pub(in crate::git) fn untouched_tree(
         &self,
         candidates: &[&Oid],
@@ -34,7 +34,9 @@ impl Slot {
             }
             for candidate in candidates {
                 // One that can't be read is a matter for the capture itself.
-                let Ok(files) = self.hub().files_of(candidate) else { continue };
+                let hub = self.hub();
+                let files = hub.expanded(candidate).and_then(|filled| hub.files_of(&filled));
+                let Ok(files) = files else { continue };
                 if index.is_of(&files) && self.hub().has_all(&files) {
                     return self.hub().tree_of(candidate).map(Some);
                 }

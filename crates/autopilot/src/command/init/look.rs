@@ -73,7 +73,9 @@ fn can_be_mended(refusal: &RepoRefusal) -> bool {
         | RepoRefusal::NoBaseBranch { .. }
         | RepoRefusal::Shallow
         | RepoRefusal::PartialClone
-        | RepoRefusal::Submodule { .. } => true,
+        | RepoRefusal::SubmoduleMissing { .. }
+        | RepoRefusal::SubmoduleIncomplete { .. }
+        | RepoRefusal::SubmodulePath { .. } => true,
         RepoRefusal::GitTooOld { .. }
         | RepoRefusal::NotARepository { .. }
         | RepoRefusal::ForeignOwner { .. }
