@@ -87,6 +87,8 @@ pub enum Sparing {
     AfterNo(Switch, Step),
     /// The switch is on, and the second one is off.
     Without(Switch, Switch),
+    /// The switch is off, and no test of the base waits for whoever the stage asks.
+    Waived(Switch),
     /// No gate of the run passed over a seed.
     AllCold,
 }
@@ -123,6 +125,8 @@ Switch -> &'static str {
     /// A change of what decides its verdict is proven with the base's tests as well. Runs that began under
     /// an older version do without.
     ThreeRuns: "the run began before tests of the base were run over the change",
+    /// The result of a plan is reviewed as a whole. Runs that began under an older version do without.
+    WholeReview: "the run does without it (`gates.whole_review`)",
 }}
 
 impl Switch {

@@ -23,7 +23,7 @@ mod wording;
 pub use doubts::{LOOK, StandingDoubt, doubt_lines, doubts, doubts_of};
 pub use last_word::LastProof;
 
-use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
+use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd, Verdict};
 use autopilot_core::pipeline::Work;
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
@@ -295,6 +295,8 @@ pub fn let_pass(shown: &Shown) -> Option<String> {
 /// The word for a passed step; never just `passed` if failures were excused.
 pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
     match (facts.excused.is_empty(), step == Step::Preflight) {
+        // A judge said no, and it did not count.
+        (true, _) if facts.verdict() == Some(Verdict::RequestChanges) => "overruled",
         (true, _) if facts.warm => "passed (warm)",
         (true, _) if step == Step::Prove => "passed (cold)",
         (true, _) => "passed",

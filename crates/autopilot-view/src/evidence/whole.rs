@@ -15,6 +15,12 @@ pub fn statement_of_tip(
     fold::statement(&state.run, tip, fold::empty(&state.run, source))
 }
 
+/// The review of the whole result, where it was left out.
+fn unreviewed(state: &State) -> Option<String> {
+    let why = state.root()?.skipped.get(&Step::WholeReview)?;
+    Some(format!("review of the whole skipped: {why}"))
+}
+
 /// The statement with what is said of the whole result.
 #[must_use]
 pub fn with_whole(
@@ -30,7 +36,9 @@ pub fn with_whole(
     let acceptance = still_shown(state, Step::Uat)
         .and(state.root())
         .and_then(|root| fold::acceptance(root, tree, source));
-    let completion = still_shown(state, Step::Completion);
+    let judged = [Step::Completion, Step::WholeReview]
+        .into_iter()
+        .filter_map(|step| fold::review(step, still_shown(state, step)?));
     let told = doubts(state).into_iter().map(|standing| {
         let text = standing.sentence();
         super::EvidenceDoubt { text, ..fold::doubt(standing.doubt) }
@@ -38,9 +46,9 @@ pub fn with_whole(
     statement.predicate.whole = Some(EvidenceWhole {
         proof: LastProof::of(state).map_or("cold", LastProof::word).to_owned(),
         gates: gates.into_iter().filter_map(gate).collect(),
-        reviews: completion.and_then(|it| fold::review(Step::Completion, it)).into_iter().collect(),
+        reviews: judged.collect(),
         acceptance,
-        waived: waivers(state).to_vec(),
+        waived: waivers(state).iter().cloned().chain(unreviewed(state)).collect(),
         doubts: told.collect(),
     });
     statement
