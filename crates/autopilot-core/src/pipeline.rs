@@ -67,7 +67,8 @@ pub enum When {
     FirstRound,
     LaterRounds,
     On(Switch),
-    /// The switch is on. A run without it is not told of the stage: it proves nothing less.
+    /// The switch is on. A run without it is not told of the stage: it proves nothing less, or began
+    /// before there was such a stage.
     Silently(Switch),
     /// The task's tree becomes the result of the run, and was not yet proven from nothing. A task to
     /// which that does not apply is not told of the stage.
@@ -126,7 +127,7 @@ Switch -> &'static str {
     /// an older version do without.
     ThreeRuns: "the run began before tests of the base were run over the change",
     /// The result of a plan is reviewed as a whole. Runs that began under an older version do without.
-    WholeReview: "the run does without it (`gates.whole_review`)",
+    WholeReview: "`gates.whole_review` is false",
 }}
 
 impl Switch {

@@ -132,12 +132,8 @@ fn older_rules(state: &State) -> Vec<String> {
     if !has_tests || switches.contains(&Switch::ThreeRuns) {
         return Vec::new();
     }
-    // Runs that were told to do without a review of the whole have begun under the newer rules.
-    let is_unreviewed = flow.has_whole_review() && !switches.contains(&Switch::WholeReview);
-    let unreviewed = "the run began before the results of plans were reviewed as a whole";
-    let mut rules = vec![Switch::ThreeRuns.why_skipped().to_owned()];
-    rules.extend(is_unreviewed.then(|| unreviewed.to_owned()));
-    rules
+    let three_runs = Switch::ThreeRuns.why_skipped().to_owned();
+    [three_runs].into_iter().chain(super::unreviewed(state).map(str::to_owned)).collect()
 }
 
 fn of_last_proof(proof: LastProof) -> Option<Doubt> {

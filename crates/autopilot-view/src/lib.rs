@@ -24,7 +24,7 @@ pub use doubts::{LOOK, StandingDoubt, doubt_lines, doubts, doubts_of};
 pub use last_word::LastProof;
 
 use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd, Verdict};
-use autopilot_core::pipeline::Work;
+use autopilot_core::pipeline::{Switch, Work};
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
 use autopilot_core::step::Step;
@@ -258,6 +258,19 @@ pub fn nothing_built(state: &State) -> Option<&'static str> {
     };
     (is_done && !leaves(state).any(Task::is_closed))
         .then_some("every task was skipped, so nothing was built")
+}
+
+/// The reason why the result of all tasks was not reviewed as a whole, in a flow that has such a review.
+pub fn unreviewed(state: &State) -> Option<&str> {
+    let switches = &state.run.switches;
+    let skipped = state.root()?.skipped.get(&Step::WholeReview).map(String::as_str);
+    let off = match switches.contains(&Switch::ThreeRuns) {
+        true => Switch::WholeReview.why_skipped(),
+        // The tests of the base came first.
+        false => "the run began before the results of plans were reviewed as a whole",
+    };
+    let is_off = state.run.flow.has_whole_review() && !switches.contains(&Switch::WholeReview);
+    skipped.or_else(|| is_off.then_some(off))
 }
 
 /// The names of those who switched the review off; none for a goal, which has no such review.

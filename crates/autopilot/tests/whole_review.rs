@@ -18,7 +18,8 @@ const APPROVED: &str = "{ verdict: APPROVE, summary: fine, issues: [] }";
 /// Names the criterion of the plan that no task was asked to meet.
 const REFUSED: &str = "{ verdict: REQUEST_CHANGES, summary: nothing joins the files, issues: \
                        [{ severity: major, message: both.txt is missing, fix: write it, criterion: 2 }] }";
-const VAGUE: &str = "{ verdict: REQUEST_CHANGES, summary: I do not like it, issues: [] }";
+const VAGUE: &str = "{ verdict: REQUEST_CHANGES, summary: I do not like it, issues: \
+                     [{ severity: blocker, message: it is not nice, fix: do it again }] }";
 
 /// A reviewer who says this of the whole in a round of the run.
 fn whole_says(round: u32, answer: &str) -> String {
@@ -213,8 +214,9 @@ fn killed_in_the_middle_of_the_review_it_is_reviewed_again_and_nothing_is_done_t
     );
     let stage = planned(&[&hangs, &whole_says(1, REFUSED), MENDS], "");
     let run = stage.start(&RUN);
-    stage.wait_until("the whole is reviewed", |stage| prompts(stage).len() == 1);
-    assert_eq!(stage.state_json()["current_state"], "FINAL_REVIEW");
+    stage.wait_until("the whole is reviewed", |stage| {
+        prompts(stage).len() == 1 && stage.state_json()["current_state"] == "FINAL_REVIEW"
+    });
     run.signal("KILL");
     run.wait().expect(-1);
     stage.run(&["resume"]).expect(0);

@@ -29,7 +29,7 @@ pub const PLAN: &[Stage] = &[
     children(Step::Tasks, ChildOrder::Parallel, Failing::Independent),
     slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
     slot(Step::WholeReview)
-        .when(When::On(Switch::WholeReview))
+        .when(When::Silently(Switch::WholeReview))
         .spared(Sparing::Waived(Switch::Review))
         .fails(Else::FixBy(Pipeline::Paired)),
     slot(Step::UatGenerate).spared(Sparing::Without(Switch::SpareCases, Switch::Uat)),

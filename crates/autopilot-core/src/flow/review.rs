@@ -116,11 +116,10 @@ pub fn weigh_issues(
 ) -> WeighedIssues {
     let mut weighed = WeighedIssues::default();
     for issue in &review.issues {
-        let (found, missing): (Vec<Citation<'_>>, Vec<_>) =
-            issue.citations().partition(|cited| cited.is_found(ground));
-        weighed.blocking += u64::from(issue.is_serious() && !found.is_empty());
+        weighed.blocking += u64::from(issue.blocks_by_evidence(ground));
+        let missing = issue.citations().filter(|cited| !cited.is_found(ground));
         // The other gates do not depend on citations.
-        let noted = missing.iter().filter(|_| gate == ReviewGate::Evidence);
+        let noted = missing.filter(|_| gate == ReviewGate::Evidence);
         weighed.notes.extend(noted.map(|cited| {
             let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
             format!("the reviewer's issue “{message}” cites {}", cited.mistake(ground))

@@ -189,7 +189,7 @@ impl Books {
     fn whole_is_reviewed(&self, whole: &Entry) -> Kept {
         let is_asked = self.switches.contains(&Switch::WholeReview);
         let agrees = match (whole.proof.get(&Step::WholeReview), self.limits.review) {
-            (None, _) => whole.left_out(Step::WholeReview),
+            (None, _) => whole.left_out(Step::WholeReview) || !is_asked,
             (Some((Outcome::Skipped { .. }, _)), _) => true,
             (Some(_), ReviewGate::Advisory) => true,
             (Some((_, facts)), ReviewGate::Required) => facts.verdict() == Some(Verdict::Approve),
@@ -249,7 +249,6 @@ impl Books {
         let switch = match step {
             Step::Preflight => Switch::Baseline,
             Step::Review => Switch::Review,
-            Step::WholeReview => Switch::WholeReview,
             Step::Uat => Switch::Uat,
             Step::Push => Switch::Push,
             Step::PullRequest => Switch::Pr,

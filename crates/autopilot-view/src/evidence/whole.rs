@@ -2,7 +2,7 @@
 
 use super::fold::{self, EvidenceSource, MergedCommit};
 use super::{EvidenceKind, EvidenceStatement, EvidenceWhole};
-use crate::{LastProof, doubts, still_shown, waivers};
+use crate::{LastProof, doubts, still_shown, unreviewed, waivers};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 
@@ -13,12 +13,6 @@ pub fn statement_of_tip(
     source: EvidenceSource<'_>,
 ) -> EvidenceStatement {
     fold::statement(&state.run, tip, fold::empty(&state.run, source))
-}
-
-/// The review of the whole result, where it was left out.
-fn unreviewed(state: &State) -> Option<String> {
-    let why = state.root()?.skipped.get(&Step::WholeReview)?;
-    Some(format!("review of the whole skipped: {why}"))
 }
 
 /// The statement with what is said of the whole result.
@@ -39,6 +33,7 @@ pub fn with_whole(
     let judged = [Step::Completion, Step::WholeReview]
         .into_iter()
         .filter_map(|step| fold::review(step, still_shown(state, step)?));
+    let unreviewed = unreviewed(state).map(|why| format!("review of the whole skipped: {why}"));
     let told = doubts(state).into_iter().map(|standing| {
         let text = standing.sentence();
         super::EvidenceDoubt { text, ..fold::doubt(standing.doubt) }
@@ -48,7 +43,7 @@ pub fn with_whole(
         gates: gates.into_iter().filter_map(gate).collect(),
         reviews: judged.collect(),
         acceptance,
-        waived: waivers(state).iter().cloned().chain(unreviewed(state)).collect(),
+        waived: waivers(state).iter().cloned().chain(unreviewed).collect(),
         doubts: told.collect(),
     });
     statement
