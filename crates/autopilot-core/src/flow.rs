@@ -10,6 +10,7 @@ pub mod paired;
 pub mod plan;
 pub mod review;
 pub mod root;
+pub mod whole_review;
 pub mod workflow_step;
 
 use crate::event::TaskEntry;
@@ -89,6 +90,11 @@ impl Flow {
     /// Whether its tasks have a review that a person can switch off.
     pub fn has_reviews_to_waive(self) -> bool {
         self.stages().any(|stage| stage.when == When::On(Switch::Review))
+    }
+
+    /// Whether its result can be reviewed as a whole.
+    pub fn has_whole_review(self) -> bool {
+        self.row().root.place(Step::WholeReview).is_some()
     }
 
     /// The roles of agents that the flow needs.

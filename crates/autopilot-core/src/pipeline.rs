@@ -67,7 +67,8 @@ pub enum When {
     FirstRound,
     LaterRounds,
     On(Switch),
-    /// The switch is on. A run without it is not told of the stage: it proves nothing less.
+    /// The switch is on. A run without it is not told of the stage: it proves nothing less, or began
+    /// before there was such a stage.
     Silently(Switch),
     /// The task's tree becomes the result of the run, and was not yet proven from nothing. A task to
     /// which that does not apply is not told of the stage.
@@ -87,6 +88,8 @@ pub enum Sparing {
     AfterNo(Switch, Step),
     /// The switch is on, and the second one is off.
     Without(Switch, Switch),
+    /// The switch is off, and no test of the base waits for whoever the stage asks.
+    Waived(Switch),
     /// No gate of the run passed over a seed.
     AllCold,
 }
@@ -123,6 +126,8 @@ Switch -> &'static str {
     /// A change of what decides its verdict is proven with the base's tests as well. Runs that began under
     /// an older version do without.
     ThreeRuns: "the run began before tests of the base were run over the change",
+    /// The result of a plan is reviewed as a whole. Runs that began under an older version do without.
+    WholeReview: "`gates.whole_review` is false",
 }}
 
 impl Switch {

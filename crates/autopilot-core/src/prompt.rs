@@ -12,6 +12,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod whole;
 
 use crate::config::{Logging, SkillPolicy};
 use crate::evidence::SeenCommand;
@@ -30,6 +31,7 @@ pub(crate) use review::open_tests;
 pub use review::{reviewer, uat_generate};
 pub use rules::BuildRules;
 pub use tree::tree_summary;
+pub use whole::whole_reviewer;
 
 /// The limits of one part of a prompt: `logging.prompt_bytes_max` and `logging.tail_lines_max`.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +126,47 @@ pub struct ReviewPrompt<'a> {
     pub gate: ReviewGate,
     /// The JSON Schema of the answer.
     pub schema: &'a str,
+}
+
+/// The facts for the prompt of the review of a plan's whole result.
+#[derive(Debug, Clone, Copy)]
+pub struct WholeReviewPrompt<'a> {
+    pub title: &'a str,
+    /// The plan as a person wrote it.
+    pub plan: &'a str,
+    pub acceptance: &'a [String],
+    pub constraints: &'a [String],
+    pub tasks: &'a [ReviewedTask],
+    /// The change of the whole run, from its base to the tip of its branch.
+    pub diff: &'a str,
+    /// The changed files.
+    pub files: &'a [String],
+    /// The changed files that are not among them.
+    pub files_left_out: usize,
+    /// The commands that the controller ran on the whole result.
+    pub validation: &'a [SeenCommand],
+    /// The tests of the base that are still open.
+    pub open: &'a [OpenTest],
+    /// The tests of the base that tasks have changed, each with who accounts for that.
+    pub accounted: &'a [String],
+    /// What the controller and earlier judges doubt.
+    pub doubts: &'a [String],
+    /// The changed files with instructions for agents, which the reviewer finds as at the base.
+    pub restored: &'a [String],
+    /// Decides whether the reviewer is told to cite evidence.
+    pub gate: ReviewGate,
+    /// The JSON Schema of the answer.
+    pub schema: &'a str,
+}
+
+/// A task of a plan whose whole result is reviewed.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewedTask {
+    pub name: String,
+    pub title: String,
+    /// The end of the task as one word.
+    pub status: &'static str,
+    pub acceptance: Vec<String>,
 }
 
 /// The facts for the prompt that asks for acceptance test cases.

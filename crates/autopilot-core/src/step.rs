@@ -5,6 +5,7 @@
 
 use crate::rows::rows;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 rows! {
 /// The agent that does a step.
@@ -28,7 +29,8 @@ impl Role {
 pub struct StepRow {
     /// The word that commands, log names and files use for the step.
     pub word: &'static str,
-    /// The value of `AUTOPILOT_STEP` for its programs, and its key in the configuration.
+    /// The value of `AUTOPILOT_STEP` for its programs, and its key in the configuration. Steps that ask
+    /// for the same kind of answer share one.
     pub runs_as: &'static str,
     /// The agent that does the step; none if the controller or a person does it.
     pub role: Option<Role>,
@@ -148,6 +150,9 @@ Step -> StepRow {
     /// A person looks at the tests of the base that the change breaks, skips or removes.
     AcceptTests: controller("accept_tests", "waiting for you to accept changed tests")
         .asks_for("changed tests", "`autopilot show`, `autopilot diff`"),
+    /// A reviewer judges the result of a plan as a whole. Its programs see a review like any other.
+    WholeReview: agent(Role::Reviewer, "whole_review", "reviewing the result as a whole")
+        .runs_as("review").limits(LIKE_REVIEW).run_word("FINAL_REVIEW").judges(),
 }}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {
@@ -219,7 +224,8 @@ impl Step {
     /// The step words for which a configuration may set limits.
     pub fn configurable_words() -> impl Iterator<Item = &'static str> {
         let rows = Step::ALL.into_iter().map(Step::row).filter(|row| row.limits.is_some());
-        rows.map(|row| row.runs_as).chain(RESERVED_WORDS)
+        let words: BTreeSet<&str> = rows.map(|row| row.runs_as).chain(RESERVED_WORDS).collect();
+        words.into_iter()
     }
 }
 
@@ -232,17 +238,25 @@ impl std::fmt::Display for Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn no_two_steps_share_a_word_and_none_has_a_reserved_one() {
         let rows = || Step::ALL.into_iter().map(Step::row);
         let words: BTreeSet<&str> = rows().map(|row| row.word).collect();
         assert_eq!(words.len(), Step::ALL.len());
-        let programs: BTreeSet<&str> = rows().map(|row| row.runs_as).collect();
-        assert_eq!(programs.len(), Step::ALL.len());
         for word in RESERVED_WORDS {
-            assert!(!words.contains(word) && !programs.contains(word), "`{word}` is a step now");
+            let is_run_as = rows().any(|row| row.runs_as == word);
+            assert!(!words.contains(word) && !is_run_as, "`{word}` is a step now");
+        }
+    }
+
+    #[test]
+    fn steps_that_share_a_key_ask_the_same_agent_with_the_same_limits() {
+        for (step, other) in Step::ALL.into_iter().flat_map(|a| Step::ALL.map(|b| (a, b))) {
+            if step.row().runs_as == other.row().runs_as {
+                let of = |step: Step| (step.role(), step.row().limits);
+                assert_eq!(of(step), of(other), "{step} and {other} share a key");
+            }
         }
     }
 

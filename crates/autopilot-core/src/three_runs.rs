@@ -11,18 +11,18 @@ mod doubts;
 use crate::doubt::Doubt;
 use crate::event::Outcome;
 use crate::evidence::SeenCommand;
-use crate::flow::Pipeline;
 use crate::guard::{FINDINGS_MAX, Finding, FindingSource, Severity};
 use crate::limit::YardstickChanges;
+use crate::pipeline::{Switch, Work};
 use crate::rows::rows;
-use crate::state::Task;
+use crate::state::{Run, Task};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 pub use asked::{AskedChange, ChangedText, accounts};
 pub use compare::{RedTests, RunsSeen, last_name, open_tests, red_tests};
-pub use doubts::{neutral_lines, open_doubts, refusal};
+pub use doubts::{accounted_lines, neutral_lines, open_doubts, refusal};
 
 /// What the runs beside the gate have shown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -152,11 +152,28 @@ pub fn unaccounted<'a>(
 }
 
 /// The steps at which a judge may accept tests by name.
-const JUDGES: [Step; 2] = [Step::Review, Step::Completion];
+const JUDGES: [Step; 3] = [Step::Review, Step::Completion, Step::WholeReview];
 
-/// Whether a judge sees the tests of a task that are open after its validation.
-pub fn has_judge(pipeline: Pipeline) -> bool {
-    JUDGES.into_iter().any(|step| pipeline.place(step).is_some())
+/// Whether tests that are open after the validation of a task are weighed later in its round: by its
+/// decision, or by whoever reviews the whole and may accept them. Where they are not, they fail the
+/// validation.
+pub fn are_weighed_later(run: &Run, task: &Task) -> bool {
+    let stages = task.pipeline.stages();
+    let is_on = |switch: Switch| run.switches.contains(&switch);
+    let is_reviewed = task.pipeline.place(Step::WholeReview).is_some()
+        && is_on(Switch::WholeReview)
+        && is_on(Switch::Review);
+    let may_accept = match run.limits.yardstick_changes {
+        YardstickChanges::Told | YardstickChanges::Reviewed => true,
+        YardstickChanges::Person | YardstickChanges::Refused => false,
+    };
+    stages.iter().any(|stage| stage.work == Work::Decide) || is_reviewed && may_accept
+}
+
+/// Whether tests of the round of a task are still open, which only a judge can accept.
+pub fn waits_for_judge(run: &Run, task: &Task) -> bool {
+    let (open, _) = of_round(task);
+    !unaccounted(open, run.limits.yardstick_changes, Accounts::default()).is_empty()
 }
 
 /// The open tests of the round of a task, and who has accounted for them.

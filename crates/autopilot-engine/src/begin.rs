@@ -301,6 +301,8 @@ pub fn prepare(
     let pinned = keep(serde_json::to_string(config).unwrap_or_default());
     let mut switches = BTreeSet::from([Switch::Baseline, Switch::Review]);
     switches.extend(switches_of(request, config));
+    let is_reviewed = config.gates.whole_review && tasks.flow.has_whole_review();
+    switches.extend(is_reviewed.then_some(Switch::WholeReview));
     if !tasks.flow.row().needs_tests {
         let has_tests = config.commands.has_tests();
         switches.extend(has_tests.then_some(Switch::HasTests));

@@ -50,6 +50,7 @@ mod user_command;
 mod validate;
 mod violation;
 mod warm_gate;
+mod whole_review;
 mod workshop;
 
 pub use agent::{agent_of, find_program};
@@ -344,6 +345,7 @@ impl Job {
             Step::Build | Step::Fix => self.build().await,
             Step::Validate => self.validate().await,
             Step::Review => self.review().await,
+            Step::WholeReview => self.whole_review().await,
             Step::UatGenerate => self.uat_generate().await,
             Step::Uat => self.uat().await,
             Step::Prove if self.task.parent.is_some() => self.prove_task().await,

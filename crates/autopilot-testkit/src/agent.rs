@@ -6,6 +6,7 @@
 mod drought;
 mod planner;
 mod scripted;
+mod whole;
 mod workflow;
 
 use crate::audit::table::is_serial;
@@ -249,8 +250,12 @@ impl Drawn {
             Step::Validate if now.parent.is_none() => {
                 no(play, fails && fate.chance(300), "the whole does not hold");
                 play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
-                if now.pipeline.place(Step::Completion).is_some() {
+                let has_judge = [Step::Completion, Step::WholeReview];
+                if has_judge.into_iter().any(|step| now.pipeline.place(step).is_some()) {
                     self.leave_open(&format!("whole-{}", now.round), play);
+                }
+                if let Some(why) = whole::refusal(scene, &play.facts.open) {
+                    no(play, true, &why);
                 }
             }
             Step::Validate => {
@@ -275,6 +280,11 @@ impl Drawn {
             Step::Review => {
                 self.review(scene, play, fate);
                 self.accept(scene, play, fate);
+            }
+            Step::WholeReview => {
+                self.review(scene, play, fate);
+                self.accept(scene, play, fate);
+                whole::judge(scene, play);
             }
             Step::UatGenerate => no(play, fails && fate.chance(50), "no cases"),
             Step::Uat => match fails && fate.chance(200) {

@@ -125,6 +125,9 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
     spec.limits.lanes = lanes(&mut Random::stream(seed, 2006));
     let policies = YardstickChanges::ALL;
     spec.limits.yardstick_changes = policies[mix(seed, 2012) as usize % policies.len()];
+    if spec.flow == Flow::Plan && mix(seed, 2013).is_multiple_of(2) {
+        spec.switches.insert(Switch::WholeReview);
+    }
     if is_proven_cold(seed) {
         spec.switches.insert(Switch::ColdProof);
     }

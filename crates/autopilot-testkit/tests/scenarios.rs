@@ -23,6 +23,8 @@ mod session;
 mod time;
 #[path = "scenarios/turn.rs"]
 mod turn;
+#[path = "scenarios/whole_review.rs"]
+mod whole_review;
 #[path = "scenarios/yardstick.rs"]
 mod yardstick;
 

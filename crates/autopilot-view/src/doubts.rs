@@ -121,16 +121,19 @@ fn about_the_whole(state: &State) -> Vec<Doubt> {
         doubts.push(new(DoubtKind::WaivedGate, text));
     }
     doubts.extend(LastProof::of(state).and_then(of_last_proof));
-    doubts.extend(older_rule(state).map(|text| new(DoubtKind::WeakProof, text)));
+    doubts.extend(older_rules(state).into_iter().map(|text| new(DoubtKind::WeakProof, text)));
     doubts
 }
 
 /// What a run that began under an older version is not proven by. It keeps the rules it began with.
-fn older_rule(state: &State) -> Option<String> {
-    let switches = &state.run.switches;
-    let has_tests = state.run.flow.row().needs_tests || switches.contains(&Switch::HasTests);
-    (has_tests && !switches.contains(&Switch::ThreeRuns))
-        .then(|| Switch::ThreeRuns.why_skipped().to_owned())
+fn older_rules(state: &State) -> Vec<String> {
+    let (switches, flow) = (&state.run.switches, state.run.flow);
+    let has_tests = flow.row().needs_tests || switches.contains(&Switch::HasTests);
+    if !has_tests || switches.contains(&Switch::ThreeRuns) {
+        return Vec::new();
+    }
+    let three_runs = Switch::ThreeRuns.why_skipped().to_owned();
+    [three_runs].into_iter().chain(super::unreviewed(state).map(str::to_owned)).collect()
 }
 
 fn of_last_proof(proof: LastProof) -> Option<Doubt> {
@@ -225,6 +228,12 @@ mod tests {
             told(&state),
             ["the run began before tests of the base were run over the change"]
         );
+        state.run.flow = autopilot_core::flow::Flow::Plan;
+        let unreviewed = "the run began before the results of plans were reviewed as a whole";
+        assert_eq!(told(&state)[1..], [unreviewed]);
+        state.run.switches.insert(Switch::ThreeRuns);
+        assert_eq!(told(&state), Vec::<String>::new(), "its configuration does without the review");
+        state.run.switches.remove(&Switch::ThreeRuns);
         state.run.flow = autopilot_core::flow::Flow::Goal;
         assert_eq!(told(&state), Vec::<String>::new(), "a goal without tests is told as unproven");
     }

@@ -23,8 +23,8 @@ mod wording;
 pub use doubts::{LOOK, StandingDoubt, doubt_lines, doubts, doubts_of};
 pub use last_word::LastProof;
 
-use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd};
-use autopilot_core::pipeline::Work;
+use autopilot_core::event::{Facts, Failure, Halt, HaltWhy, Outcome, Skip, TaskEnd, Verdict};
+use autopilot_core::pipeline::{Switch, Work};
 use autopilot_core::skill::Used;
 use autopilot_core::state::{Hold, LaneState, Shown, State, Status, Task};
 use autopilot_core::step::Step;
@@ -260,6 +260,19 @@ pub fn nothing_built(state: &State) -> Option<&'static str> {
         .then_some("every task was skipped, so nothing was built")
 }
 
+/// The reason why the result of all tasks was not reviewed as a whole, in a flow that has such a review.
+pub fn unreviewed(state: &State) -> Option<&str> {
+    let switches = &state.run.switches;
+    let skipped = state.root()?.skipped.get(&Step::WholeReview).map(String::as_str);
+    let off = match switches.contains(&Switch::ThreeRuns) {
+        true => Switch::WholeReview.why_skipped(),
+        // The tests of the base came first.
+        false => "the run began before the results of plans were reviewed as a whole",
+    };
+    let is_off = state.run.flow.has_whole_review() && !switches.contains(&Switch::WholeReview);
+    skipped.or_else(|| is_off.then_some(off))
+}
+
 /// The names of those who switched the review off; none for a goal, which has no such review.
 pub fn waivers(state: &State) -> &[String] {
     if state.run.flow.has_reviews_to_waive() { &state.run.reviews_waived_by } else { &[] }
@@ -295,6 +308,8 @@ pub fn let_pass(shown: &Shown) -> Option<String> {
 /// The word for a passed step; never just `passed` if failures were excused.
 pub fn passed_word(step: Step, facts: &Facts) -> &'static str {
     match (facts.excused.is_empty(), step == Step::Preflight) {
+        // A judge said no, and it did not count.
+        (true, _) if facts.verdict() == Some(Verdict::RequestChanges) => "overruled",
         (true, _) if facts.warm => "passed (warm)",
         (true, _) if step == Step::Prove => "passed (cold)",
         (true, _) => "passed",

@@ -131,7 +131,13 @@ fn evidence(state: &State, known: &PullRequestFacts<'_>) -> String {
         }
         if root.last(Step::Validate).is_some() || root.last(Step::Uat).is_some() {
             let (validation, uat) = (ran(root, Step::Validate, known), ran(root, Step::Uat, known));
-            rows.push(format!("| all together | {validation} | {uat} | | |\n"));
+            let is_reviewed = root.last(Step::WholeReview).is_some();
+            let is_told = is_reviewed || root.skipped.contains_key(&Step::WholeReview);
+            let review = match is_told {
+                true => reviewed(root, Step::WholeReview),
+                false => String::new(),
+            };
+            rows.push(format!("| all together | {validation} | {uat} | {review} | |\n"));
         }
     }
     rows.extend(leaves(state).filter(|task| task.is_closed()).map(|task| {
@@ -140,7 +146,7 @@ fn evidence(state: &State, known: &PullRequestFacts<'_>) -> String {
             code(&cut(task.name(), CELL_CHARS_MAX)),
             ran(task, Step::Validate, known),
             ran(task, Step::Uat, known),
-            reviewed(task),
+            reviewed(task, Step::Review),
             short(task.commit.as_deref()),
         )
     }));
@@ -173,11 +179,11 @@ fn ran(task: &Task, step: Step, known: &PullRequestFacts<'_>) -> String {
     }
 }
 
-fn reviewed(task: &Task) -> String {
-    if let Some(skipped) = skipped(task, Step::Review) {
+fn reviewed(task: &Task, step: Step) -> String {
+    if let Some(skipped) = skipped(task, step) {
         return skipped;
     }
-    let facts = task.last(Step::Review).map(|shown| &shown.facts);
+    let facts = task.last(step).map(|shown| &shown.facts);
     match facts.and_then(|facts| Some((review_word(facts.verdict()?), facts.issues()))) {
         None => "none".to_owned(),
         Some((verdict, 0)) => verdict.to_owned(),

@@ -38,6 +38,7 @@ pub fn state_json(state: &State) -> Value {
         "last_uat_generation":
             last(Step::UatGenerate).map(|shown| with_artifact(shown, "uat_cases_path")),
         "last_uat_run": last(Step::Uat).map(ran),
+        "whole_review": super::still_shown(state, Step::WholeReview).map(reviewed),
         "unproven": super::unproven(state),
         "last_word": super::LastProof::of(state).map(super::LastProof::word),
         "scheduler": scheduler(state),

@@ -115,6 +115,7 @@ pub fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::ColdProof => "the proof from nothing",
         Switch::ProveBase => "the proof of the base",
         Switch::ThreeRuns => "running the base's tests over a change",
+        Switch::WholeReview => "the review of the whole result",
     };
     format!("{what} switched {} ({by})", if on { "on" } else { "off" })
 }

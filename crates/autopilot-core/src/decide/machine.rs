@@ -66,6 +66,10 @@ impl RecordDraft<'_> {
             Sparing::Without(switch, other) => {
                 (is_on(switch) && !is_on(other)).then(|| switch.why_skipped())
             }
+            Sparing::Waived(switch) => {
+                let is_needed = three_runs::waits_for_judge(&self.state.run, now);
+                (!is_on(switch) && !is_needed).then(|| switch.why_skipped())
+            }
             Sparing::AllCold => (!self.state.run.seeds.is_used).then_some(ALL_COLD),
         }
     }

@@ -28,6 +28,10 @@ pub const PLAN: &[Stage] = &[
     serial(Step::Schedule).spawns(Pipeline::Paired),
     children(Step::Tasks, ChildOrder::Parallel, Failing::Independent),
     slot(Step::Validate).fails(Else::FixBy(Pipeline::Paired)),
+    slot(Step::WholeReview)
+        .when(When::Silently(Switch::WholeReview))
+        .spared(Sparing::Waived(Switch::Review))
+        .fails(Else::FixBy(Pipeline::Paired)),
     slot(Step::UatGenerate).spared(Sparing::Without(Switch::SpareCases, Switch::Uat)),
     slot(Step::Uat).when(When::On(Switch::Uat)).fails(Else::FixBy(Pipeline::Paired)),
     PROVE,

@@ -99,9 +99,7 @@ impl ReviewAnswer {
 
 /// The reason why an approval contradicts itself: it names an issue that must not be merged.
 pub fn self_contradiction(review: &ReviewAnswer) -> Option<String> {
-    let is_serious =
-        |issue: &&ReviewIssue| matches!(issue.severity, Severity::Blocker | Severity::Major);
-    let issue = review.issues.iter().find(is_serious)?;
+    let issue = review.issues.iter().find(|issue| issue.is_serious())?;
     let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
     let severity = issue.severity.as_str();
     let is_approved = review.verdict == Verdict::Approve;
@@ -118,14 +116,10 @@ pub fn weigh_issues(
 ) -> WeighedIssues {
     let mut weighed = WeighedIssues::default();
     for issue in &review.issues {
-        let (found, missing): (Vec<Citation<'_>>, Vec<_>) =
-            issue.citations().partition(|cited| cited.is_found(ground));
-        match issue.severity {
-            Severity::Blocker | Severity::Major if !found.is_empty() => weighed.blocking += 1,
-            Severity::Blocker | Severity::Major | Severity::Minor => {}
-        }
+        weighed.blocking += u64::from(issue.blocks_by_evidence(ground));
+        let missing = issue.citations().filter(|cited| !cited.is_found(ground));
         // The other gates do not depend on citations.
-        let noted = missing.iter().filter(|_| gate == ReviewGate::Evidence);
+        let noted = missing.filter(|_| gate == ReviewGate::Evidence);
         weighed.notes.extend(noted.map(|cited| {
             let message: String = issue.message.chars().take(MESSAGE_CHARS_MAX).collect();
             format!("the reviewer's issue “{message}” cites {}", cited.mistake(ground))
@@ -157,6 +151,19 @@ enum Citation<'a> {
 }
 
 impl ReviewIssue {
+    /// Whether the issue must not be merged, in the words of its reviewer.
+    fn is_serious(&self) -> bool {
+        match self.severity {
+            Severity::Blocker | Severity::Major => true,
+            Severity::Minor => false,
+        }
+    }
+
+    /// Whether the issue blocks under the evidence gate.
+    pub fn blocks_by_evidence(&self, ground: &ReviewGround) -> bool {
+        self.is_serious() && self.citations().any(|cited| cited.is_found(ground))
+    }
+
     /// The citations of the issue. A file without a line says where to look and proves nothing.
     fn citations(&self) -> impl Iterator<Item = Citation<'_>> {
         let command = self.command.as_deref().map(str::trim).filter(|name| !name.is_empty());

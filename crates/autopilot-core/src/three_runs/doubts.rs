@@ -1,8 +1,9 @@
 //! What people are told of the tests of the base that do not pass as they did.
 
-use super::{Accounts, AskedChange, OpenTest, OpenTestKind, ThreeRuns, unaccounted};
+use super::{Accounts, AskedChange, OpenTest, OpenTestKind, ThreeRuns, of_round, unaccounted};
 use crate::doubt::{Doubt, DoubtKind};
 use crate::limit::YardstickChanges;
+use crate::state::Task;
 
 /// The tests that one sentence names.
 const NAMED_MAX: usize = 5;
@@ -117,6 +118,29 @@ pub fn neutral_lines(runs: &ThreeRuns) -> Vec<String> {
     let by_text = runs.asked.iter().filter(|asked| asked.by == AskedChange::Text);
     lines.extend(by_text.map(|asked| format!("{}, as the task asks", asked.test.words())));
     lines
+}
+
+/// The tests of the base that the round of a task does not leave as they were, each with who accounts
+/// for that.
+pub fn accounted_lines(runs: &ThreeRuns, task: &Task) -> Vec<String> {
+    let by_task = runs.asked.iter().map(|asked| {
+        let why = match asked.by {
+            AskedChange::Text => "the task asks for that",
+            AskedChange::Paths => "the task may change its file and does not ask for this",
+        };
+        format!("{}; {why}", asked.test.words())
+    });
+    let (open, accounts) = of_round(task);
+    let by_others = open.iter().map(|test| {
+        let accepted = accounts.accepted.iter().find(|accepted| accepted.id == test.id);
+        let why = match accepted {
+            _ if accounts.by_person => "a person accepts that".to_owned(),
+            Some(accepted) => format!("the reviewer accepts that: {}", accepted.reason.trim()),
+            None => "nobody accounts for that".to_owned(),
+        };
+        format!("{}; {why}", test.words())
+    });
+    by_task.chain(by_others).collect()
 }
 
 #[cfg(test)]

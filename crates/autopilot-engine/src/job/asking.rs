@@ -261,7 +261,7 @@ impl Job {
     /// The user's edited schema, which applies in addition to the built-in one.
     pub(super) fn own_schema(&self) -> Result<Option<answer::AnswerSchema>, JobError> {
         // Users can edit the schemas of plans and reviews only.
-        if !matches!(self.want.step, Step::Plan | Step::Review) {
+        if !matches!(self.want.step, Step::Plan | Step::Review | Step::WholeReview) {
             return Ok(None);
         }
         let Some(path) = &self.agent_config().schema_path else {

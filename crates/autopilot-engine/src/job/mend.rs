@@ -3,6 +3,7 @@
 use super::user_command::CommandCheck;
 use super::{Job, JobError};
 use autopilot_core::event::TaskEntry;
+use autopilot_core::flow::whole_review::WantedRepair;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::plan::TaskBody;
 use autopilot_core::prompt::tail;
@@ -19,6 +20,12 @@ pub(super) enum Mending<'a> {
     Together,
     /// They break tests of the base for which nothing accounts.
     Regression(&'a [OpenTest]),
+    /// The reviewer of the whole result asks for changes.
+    Review {
+        wanted: &'a WantedRepair<'a>,
+        /// The tests of the base for which nothing accounts either.
+        open: &'a [OpenTest],
+    },
     /// They do not do what these acceptance cases say.
     Cases(Option<&'a str>),
     /// They fail from nothing, and passed over what the base had built.
@@ -33,16 +40,30 @@ const TOGETHER: &str = "All tasks of the plan are merged, but together they fail
 const REGRESSION: &str = "All tasks of the plan are merged, but tests that the repository had before do not pass over the result \
      as they did, and no task accounts for that. Make them pass again, or restore them, with as small a \
      change as possible; keep what the tasks were asked to do.";
+const OPEN: &str = "Tests that the repository had before do not pass over the result as they did, and nobody accounts \
+     for that. Make them pass again, or restore them:";
+const REVIEW: &str = "All tasks of the plan are merged, and a reviewer of what they make together asks for changes. Resolve \
+     what the review names with as small a change as possible; keep what the tasks were asked to do. The \
+     review is about the whole plan:";
 const FROM_NOTHING: &str = "Everything is merged and passed its checks over what an earlier build had left. From nothing, in \
      a fresh checkout without any build output, the result fails. Something depends on a file that is \
      not in the repository or not built from it. Find out what and fix it with as small a change as \
      possible; keep what the tasks were asked to do.";
 
-impl Mending<'_> {
+impl<'a> Mending<'a> {
+    /// The tests of the base that the repair restores.
+    fn open(self) -> &'a [OpenTest] {
+        match self {
+            Mending::Regression(open) | Mending::Review { open, .. } => open,
+            Mending::Together | Mending::Cases(_) | Mending::FromNothing { .. } => &[],
+        }
+    }
+
     /// The beginning of the task's name, and its title.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Mending::Together | Mending::Regression(_) => ("integration-fix", "Integration fix"),
+            Mending::Review { .. } => ("review-fix", "Review fix"),
             Mending::Cases(_) => ("uat-fix", "UAT fix"),
             Mending::FromNothing { .. } => ("proof-fix", "Proof fix"),
         }
@@ -51,9 +72,10 @@ impl Mending<'_> {
     fn goal(self) -> String {
         match self {
             Mending::Together | Mending::Cases(_) => TOGETHER.to_owned(),
-            Mending::Regression(open) => {
-                let listed: Vec<String> = open.iter().map(OpenTest::words).collect();
-                format!("{REGRESSION}\n{}", listed.join("\n"))
+            Mending::Regression(open) => format!("{REGRESSION}\n{}", listed(open)),
+            Mending::Review { wanted, open: [] } => format!("{REVIEW}\n{}", wanted.told()),
+            Mending::Review { wanted, open } => {
+                format!("{REVIEW}\n{}\n\n{OPEN}\n{}", wanted.told(), listed(open))
             }
             Mending::FromNothing { culprit: None } => FROM_NOTHING.to_owned(),
             Mending::FromNothing { culprit: Some(task) } => {
@@ -61,6 +83,10 @@ impl Mending<'_> {
             }
         }
     }
+}
+
+fn listed(open: &[OpenTest]) -> String {
+    open.iter().map(OpenTest::words).collect::<Vec<_>>().join("\n")
 }
 
 impl Job {
@@ -80,14 +106,16 @@ impl Job {
         }
         let mut acceptance: Vec<String> =
             failed.iter().map(|check| format!("`{}` exits with 0", check.line)).collect();
-        if let Mending::Regression(open) = mending {
-            acceptance.extend(open.iter().map(|test| format!("`{}` passes as it was", test.id)));
+        if let Mending::Review { wanted, .. } = mending {
+            acceptance.extend(wanted.acceptance(&whole.acceptance));
         }
+        let open = mending.open().iter();
+        acceptance.extend(open.map(|test| format!("`{}` passes as it was", test.id)));
         let uat = failed.iter().find(|check| check.name == "uat").map(|check| check.line.clone());
         let mut commands = whole.commands.clone();
         commands.uat = uat.or(commands.uat);
         let cases = match mending {
-            Mending::Together | Mending::Regression(_) => None,
+            Mending::Together | Mending::Regression(_) | Mending::Review { .. } => None,
             Mending::Cases(cases) => cases,
             Mending::FromNothing { .. } => {
                 own_commands(&mut commands, failed);

@@ -1,19 +1,34 @@
 //! REVIEW: another agent judges the change. Its verdict is one of several findings.
 
 use super::asking::{Question, Unanswered};
-use super::workshop::JudgeBench;
+use super::workshop::{Bench, JudgeBench};
 use super::{Done, Job, JobError};
 use autopilot_agents::AgentEnding;
 use autopilot_agents::answer::{
     AgentAnswer, AnswerFault, AnswerSchema, ReadReview, ReviewAnswer, read_review,
 };
 use autopilot_core::doubt::{Doubt, DoubtKind};
+use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_host::git::{GitChange, LineFact};
+
+/// What came of asking a reviewer.
+pub(super) enum AskedReview {
+    Answered(Box<WeighedReview>),
+    /// The attempt ended without a review.
+    Unanswered(Outcome, Facts),
+}
+
+/// A reviewer's answer, and what it can cite.
+pub(super) struct WeighedReview {
+    pub answer: ReviewAnswer,
+    pub ground: ReviewGround,
+    pub facts: Facts,
+}
 
 impl Job {
     pub(super) async fn review(&self) -> Result<Done, JobError> {
@@ -25,7 +40,6 @@ impl Job {
         let used = self.task.last(built).and_then(|shown| shown.facts.used.as_deref());
         let against = used.map(|used| used.against.as_slice()).unwrap_or_default();
         let differs = [&evidence.differs[..], against].concat();
-        let gate = self.run.limits.review;
         let JudgeBench { bench, restored } =
             self.judge_bench(&self.commit()?, &self.base()?).await?;
         let prompt = prompt::reviewer(
@@ -38,36 +52,47 @@ impl Job {
                 findings: &evidence.findings,
                 open: self.open_tests(),
                 restored: &restored,
-                gate,
+                gate: self.run.limits.review,
                 schema: ReviewAnswer::SCHEMA_JSON,
             },
             self.caps(),
         );
+        let ground = ground(&spec, &evidence, &self.known_failures()?, &change);
+        Ok(match self.reviewed(prompt, &bench, ground).await? {
+            AskedReview::Unanswered(outcome, facts) => (outcome, facts),
+            AskedReview::Answered(read) => (read.answer.outcome(), read.facts),
+        })
+    }
+
+    /// Asks a reviewer, and weighs the issues that it names by what they cite.
+    pub(super) async fn reviewed(
+        &self,
+        prompt: String,
+        bench: &Bench,
+        ground: ReviewGround,
+    ) -> Result<AskedReview, JobError> {
         let question = Question::reading(prompt, &bench.dir);
         let asked = self.ask_by::<ReviewAnswer, _>(question, read_clear).await?;
         let mut facts = asked.facts;
-        let (review, prose) = match asked.answer {
+        let (answer, prose) = match asked.answer {
             Ok(read) => (read.answer, read.prose),
             Err(unanswered) => match self.contradicted(&unanswered)? {
                 Some(review) => (review, None),
-                None => return Ok((unanswered.outcome(), facts)),
+                None => return Ok(AskedReview::Unanswered(unanswered.outcome(), facts)),
             },
         };
         facts.doubts.extend(prose.map(|text| Doubt::new(DoubtKind::Claim, text)));
-        let file = format!("artifacts/{}_{}_review.json", self.task.name(), self.want.id);
-        self.keep_answer(&mut facts, &review, Some(&file))?;
-        let ground = ReviewGround {
-            directory: bench.dir.seen.to_string(),
-            ..ground(&spec, &evidence, &self.known_failures()?, &change)
-        };
-        let weighed = weigh_issues(gate, &review, &ground);
-        facts.said = Some(review.said(&weighed));
-        facts.accepted.clone_from(&review.accepted_tests);
-        facts.fingerprint = review.fingerprint();
+        let file = format!("artifacts/{}_{}_review.json", self.task.label(), self.want.id);
+        self.keep_answer(&mut facts, &answer, Some(&file))?;
+        let ground = ReviewGround { directory: bench.dir.seen.to_string(), ..ground };
+        let weighed = weigh_issues(self.run.limits.review, &answer, &ground);
+        facts.said = Some(answer.said(&weighed));
+        facts.accepted.clone_from(&answer.accepted_tests);
+        facts.fingerprint = answer.fingerprint();
         facts.notes.extend(weighed.notes);
         let overruled = weighed.overruled.map(|text| Doubt::new(DoubtKind::Overruled, text));
         facts.doubts.extend(overruled);
-        Ok((review.outcome(), facts))
+        Ok(AskedReview::Answered(Box::new(WeighedReview { answer, ground, facts })))
     }
 
     /// The refusal that is left of a review that contradicted itself twice.
@@ -92,7 +117,7 @@ fn read_clear(
 
 /// The evidence a reviewer can cite. A check that also fails on the base says nothing about the
 /// change.
-fn ground(
+pub(super) fn ground(
     spec: &TaskSpec,
     shown: &RoundEvidence,
     base: &RoundEvidence,

@@ -97,7 +97,7 @@ impl Job {
         }
         let policy = self.run.limits.yardstick_changes;
         let reason = three_runs::refusal(&open, policy, Accounts::default())
-            .filter(|_| !three_runs::has_judge(self.task.pipeline));
+            .filter(|_| !three_runs::are_weighed_later(&self.run, &self.task));
         facts.open = open;
         Ok(reason)
     }

@@ -29,7 +29,7 @@ pub fn bring(drawn: &Drawn, scene: &Scene<'_>, fate: &mut Random, play: &mut Pla
     let now = scene.state.task(scene.want.task);
     let tasks = match scene.want.step {
         Step::Schedule => plan(drawn.seed, now, depth(scene.state, now)),
-        Step::Validate | Step::Uat | Step::Prove if now.parent.is_none() => {
+        Step::Validate | Step::WholeReview | Step::Uat | Step::Prove if now.parent.is_none() => {
             mends(scene.state, fate)
         }
         _ if scene.state.run.flow != Flow::Plan => Vec::new(),

@@ -1,6 +1,6 @@
 //! Executors that play the lines of a scenario.
 
-use super::{Play, Scene, planner, workflow};
+use super::{Play, Scene, planner, whole, workflow};
 use crate::audit::table::is_serial;
 use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, TaskEntry, Verdict};
 use autopilot_core::flow::Flow;
@@ -56,17 +56,23 @@ impl Line {
     }
 }
 
-/// What a completion says, or a review, which is weighed as a real one is: two criteria, tests that failed if they did,
-/// and a change of the first line of `src/<task>.rs`.
+/// What a completion says, or a review, which is weighed as a real one is.
 fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer {
     if line.step == Step::Completion {
         return StepAnswer::Completion { done };
     }
+    let (answer, ground) = review_of(line, done, task);
+    answer.said(&weigh_issues(state.run.limits.review, &answer, &ground))
+}
+
+/// A review and what it can cite: two criteria, tests that failed if they did, and a change of the first
+/// line of `src/<task>.rs`.
+fn review_of(line: &Line, done: bool, task: &Task) -> (ReviewAnswer, ReviewGround) {
     let answer = ReviewAnswer {
         verdict: if done { Verdict::Approve } else { Verdict::RequestChanges },
         summary: String::new(),
         issues: line.issue.iter().cloned().collect(),
-        accepted_tests: Vec::new(),
+        accepted_tests: line.accepted.clone(),
     };
     let ground = ReviewGround {
         criteria: 2,
@@ -78,7 +84,7 @@ fn answer_of(line: &Line, done: bool, task: &Task, state: &State) -> StepAnswer 
         changed_lines: [(format!("src/{}.rs", task.name()), 1)].into(),
         ..ReviewGround::default()
     };
-    answer.said(&weigh_issues(state.run.limits.review, &answer, &ground))
+    (answer, ground)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,8 +130,8 @@ impl Scripted {
 
     /// What comes with the end of a step that may bring tasks.
     fn brought(&self, line: &Line, now: &Task, state: &State) -> Vec<TaskEntry> {
-        let of_whole =
-            matches!(line.step, Step::Validate | Step::Uat) && state.run.flow == Flow::Plan;
+        let of_whole = matches!(line.step, Step::Validate | Step::WholeReview | Step::Uat)
+            && state.run.flow == Flow::Plan;
         let of_proof = line.step == Step::Prove && state.run.flow != Flow::Goal;
         let mends = now.parent.is_none() && (of_whole || of_proof);
         match &line.brings {
@@ -168,7 +174,7 @@ impl Scripted {
         let tasks = self.brought(&line, now, scene.state);
         let (open, accepted) = (line.open.clone(), line.accepted.clone());
         let mut facts = Facts { tasks, open, accepted, warm: line.is_warm, ..Facts::default() };
-        let outcome = match line.ending {
+        let mut outcome = match line.ending {
             Ending::Ok | Ending::Mute => Outcome::Passed,
             Ending::Fails => Outcome::Failed { why: format!("{step} said no") },
             Ending::Misconfigured => Outcome::Misconfigured { why: "no such command".into() },
@@ -195,6 +201,18 @@ impl Scripted {
                 facts.tree = now.tree.clone();
                 let usual = || format!("{}-{}", now.name(), now.round);
                 facts.fingerprint = Some(line.fingerprint.clone().unwrap_or_else(usual));
+                let refused = whole::refusal(scene, &facts.open).filter(|_| now.parent.is_none());
+                if let (Outcome::Passed, Some(why)) = (&outcome, refused) {
+                    outcome = Outcome::Failed { why };
+                }
+            }
+            Step::WholeReview => {
+                facts.fingerprint = line.fingerprint.clone();
+                if let Some(done) = line.done() {
+                    facts.said = Some(answer_of(&line, done, now, scene.state));
+                    let (answer, ground) = review_of(&line, done, now);
+                    outcome = whole::outcome(scene, &answer, &ground);
+                }
             }
             Step::Review | Step::Completion => {
                 facts.fingerprint = line.fingerprint.clone();

@@ -3,9 +3,10 @@
 use super::books::{Books, Entry, Kind, Place};
 use super::rule::{Kept, kept};
 use super::table;
-use autopilot_core::event::Outcome;
+use autopilot_core::event::{Outcome, Verdict};
 use autopilot_core::flow::Flow;
 use autopilot_core::id::TaskId;
+use autopilot_core::limit::ReviewGate;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 
@@ -111,7 +112,9 @@ impl Books {
         let goes_back = match (from, step) {
             _ if before.kind == Kind::Goal => self.goes_back_for_the_goal(before, step),
             (Some(Step::ApprovePlan), Step::Plan) => true,
-            (Some(Step::Validate | Step::Uat | Step::Prove), Step::Tasks) => true,
+            (Some(Step::Validate | Step::WholeReview | Step::Uat | Step::Prove), Step::Tasks) => {
+                true
+            }
             (Some(_) | None, _) => false,
         };
         kept(goes_back == is_next, || format!("I7: {name} goes from {from:?} to {step} for free"))?;
@@ -165,6 +168,8 @@ impl Books {
                     || whole.did(Step::Uat)
                     || whole.left_out(Step::Uat);
             kept(accepted, || "I6: the whole is not accepted".to_owned())?;
+            self.whole_is_reviewed(whole)?;
+            self.is_accounted_for(whole)?;
         }
         if whole.kind != Kind::Divided {
             let is_asked = self.switches.contains(&Switch::ColdProof);
@@ -178,6 +183,21 @@ impl Books {
             kept(agreed, || "I6: nobody agreed to the whole".to_owned())?;
         }
         Ok(())
+    }
+
+    /// Where a plan is reviewed as a whole, somebody has agreed to what all its tasks make together.
+    fn whole_is_reviewed(&self, whole: &Entry) -> Kept {
+        let is_asked = self.switches.contains(&Switch::WholeReview);
+        let agrees = match (whole.proof.get(&Step::WholeReview), self.limits.review) {
+            (None, _) => whole.left_out(Step::WholeReview) || !is_asked,
+            (Some((Outcome::Skipped { .. }, _)), _) => true,
+            (Some(_), ReviewGate::Advisory) => true,
+            (Some((_, facts)), ReviewGate::Required) => facts.verdict() == Some(Verdict::Approve),
+            (Some((_, facts)), ReviewGate::Evidence) => facts.blocking() == 0,
+        };
+        kept(agrees, || "I6: nobody agreed to the whole result".to_owned())?;
+        let is_out = whole.proof.get(&Step::WholeReview).is_none();
+        kept(is_asked || is_out, || "I6: the whole is reviewed unasked".to_owned())
     }
 
     pub(super) fn may_open(&self, task: TaskId, step: Step, before: &Entry) -> Kept {
@@ -203,11 +223,16 @@ impl Books {
         let (review, cases) = (Switch::SpareReview, Switch::SpareCases);
         let [spares_review, spares_cases, runs_cases] =
             [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
+        let is_waived = !self.switches.contains(&Switch::Review);
+        let policy = self.limits.yardstick_changes;
         let is_cold = !self.is_warm && self.switches.contains(&Switch::ColdProof);
         let entry = self.entry(task)?;
         Ok(match step {
             Step::Prove => is_cold,
             Step::Review => spares_review && entry.said_no(Step::Validate),
+            // Reviews that a person waives are waived for the whole as well, unless tests of the base
+            // need somebody to accept them.
+            Step::WholeReview => is_waived && !entry.has_open_tests(policy),
             Step::UatGenerate => {
                 spares_cases && !runs_cases && !entry.spec.switches.contains(&Switch::Uat)
             }

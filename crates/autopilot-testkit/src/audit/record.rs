@@ -126,7 +126,7 @@ impl Books {
                         entry.is_divided = true;
                     }
                     let is_mended = match step {
-                        Step::Validate | Step::Uat => is_whole,
+                        Step::Validate | Step::WholeReview | Step::Uat => is_whole,
                         Step::Prove => is_whole || kind == Kind::Given,
                         _ => false,
                     };

@@ -382,7 +382,9 @@ impl Books {
         let steps: &[Step] = match entry.kind {
             Kind::Paired => &[Step::Merge],
             Kind::Session => &[Step::Fix, Step::Merge],
-            Kind::Planned => &[Step::ApprovePlan, Step::Validate, Step::Uat, Step::Prove],
+            Kind::Planned => {
+                &[Step::ApprovePlan, Step::Validate, Step::WholeReview, Step::Uat, Step::Prove]
+            }
             Kind::Goal => &[Step::Workflow, Step::Completion, Step::Prove],
             Kind::Given => &[Step::Prove],
             Kind::Divided => &[],

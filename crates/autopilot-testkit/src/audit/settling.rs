@@ -52,6 +52,7 @@ impl Books {
         let of_the_whole = [
             Step::Validate,
             Step::Completion,
+            Step::WholeReview,
             Step::UatGenerate,
             Step::Uat,
             Step::Prove,
@@ -109,7 +110,14 @@ impl Books {
                         )
                     }
                     Kind::Given | Kind::Planned | Kind::Divided => {
-                        matches!(step, Step::ApprovePlan | Step::Validate | Step::Uat | Step::Prove)
+                        matches!(
+                            step,
+                            Step::ApprovePlan
+                                | Step::Validate
+                                | Step::WholeReview
+                                | Step::Uat
+                                | Step::Prove
+                        )
                     }
                 };
                 let said_no = matches!(entry.proof.get(&step), Some((Outcome::Failed { .. }, _)));

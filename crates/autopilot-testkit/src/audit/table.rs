@@ -62,7 +62,17 @@ pub fn plan(from: Option<Step>) -> &'static [Step] {
         Some(Step::Tasks) => &[Step::Validate, Step::Prove],
         // What does not hold is mended by a task.
         Some(Step::Validate) => &[
+            Step::WholeReview,
             Step::UatGenerate,
+            Step::Tasks,
+            Step::Prove,
+            Step::ApproveResult,
+            Step::Push,
+            Step::PullRequest,
+        ],
+        Some(Step::WholeReview) => &[
+            Step::UatGenerate,
+            Step::Uat,
             Step::Tasks,
             Step::Prove,
             Step::ApproveResult,

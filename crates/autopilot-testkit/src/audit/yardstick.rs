@@ -8,13 +8,23 @@ use autopilot_core::limit::YardstickChanges;
 use autopilot_core::step::Step;
 use autopilot_core::three_runs::OpenTestKind;
 
+impl Entry {
+    /// Whether its validation has left tests open that block as long as nobody accepts them.
+    pub(super) fn has_open_tests(&self, policy: YardstickChanges) -> bool {
+        let open = self.proof.get(&Step::Validate).map(|(_, facts)| facts.open.as_slice());
+        let mut open = open.unwrap_or_default().iter();
+        policy != YardstickChanges::Told
+            && open.any(|test| test.kind != OpenTestKind::DoesNotCompile)
+    }
+}
+
 impl Books {
     /// Whether the tests that the validation has left open are accounted for, as the run asks.
     pub(super) fn is_accounted_for(&self, entry: &Entry) -> Kept {
         let facts = |step: Step| entry.proof.get(&step).map(|(_, facts)| facts);
         let open = facts(Step::Validate).map(|facts| facts.open.as_slice()).unwrap_or_default();
         let has_named = |facts: &Facts, id: &str| facts.accepted.iter().any(|it| it.id == id);
-        let judged = [Step::Review, Step::Completion];
+        let judged = [Step::Review, Step::Completion, Step::WholeReview];
         let is_refused = entry.said_no(Step::AcceptTests);
         kept(!is_refused, || format!("I6: a person refused the tests of {}", entry.name))?;
         for test in open.iter().filter(|test| test.kind != OpenTestKind::DoesNotCompile) {

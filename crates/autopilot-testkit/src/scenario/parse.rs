@@ -323,6 +323,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "cold-proof" => Ok(Switch::ColdProof),
         "prove-base" => Ok(Switch::ProveBase),
         "three-runs" => Ok(Switch::ThreeRuns),
+        "whole-review" => Ok(Switch::WholeReview),
         other => Err(format!("`{other}` is no switch")),
     }
 }

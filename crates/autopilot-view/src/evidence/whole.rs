@@ -2,7 +2,7 @@
 
 use super::fold::{self, EvidenceSource, MergedCommit};
 use super::{EvidenceKind, EvidenceStatement, EvidenceWhole};
-use crate::{LastProof, doubts, still_shown, waivers};
+use crate::{LastProof, doubts, still_shown, unreviewed, waivers};
 use autopilot_core::state::State;
 use autopilot_core::step::Step;
 
@@ -30,7 +30,10 @@ pub fn with_whole(
     let acceptance = still_shown(state, Step::Uat)
         .and(state.root())
         .and_then(|root| fold::acceptance(root, tree, source));
-    let completion = still_shown(state, Step::Completion);
+    let judged = [Step::Completion, Step::WholeReview]
+        .into_iter()
+        .filter_map(|step| fold::review(step, still_shown(state, step)?));
+    let unreviewed = unreviewed(state).map(|why| format!("review of the whole skipped: {why}"));
     let told = doubts(state).into_iter().map(|standing| {
         let text = standing.sentence();
         super::EvidenceDoubt { text, ..fold::doubt(standing.doubt) }
@@ -38,9 +41,9 @@ pub fn with_whole(
     statement.predicate.whole = Some(EvidenceWhole {
         proof: LastProof::of(state).map_or("cold", LastProof::word).to_owned(),
         gates: gates.into_iter().filter_map(gate).collect(),
-        reviews: completion.and_then(|it| fold::review(Step::Completion, it)).into_iter().collect(),
+        reviews: judged.collect(),
         acceptance,
-        waived: waivers(state).to_vec(),
+        waived: waivers(state).iter().cloned().chain(unreviewed).collect(),
         doubts: told.collect(),
     });
     statement

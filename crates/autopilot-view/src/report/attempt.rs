@@ -208,7 +208,7 @@ fn check(seen: &ReportCommand, words: &PageWords<'_>) -> ReportCheck {
 }
 
 fn verdict(source: &PageSource<'_>, tried: &PastAttempt) -> Option<ReportVerdict> {
-    if !matches!(tried.step, Step::Review | Step::Completion) {
+    if !matches!(tried.step, Step::Review | Step::Completion | Step::WholeReview) {
         return None;
     }
     let text = tried.facts.answer.as_deref().and_then(source.known.read)?;

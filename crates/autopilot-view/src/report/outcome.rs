@@ -245,6 +245,15 @@ fn of_tasks(state: &State, proven: &mut Vec<String>, unproven: &mut Vec<String>)
             Some(_) | None => {}
         }
     }
+    match still_shown(state, Step::WholeReview).and_then(|shown| shown.facts.verdict()) {
+        Some(Verdict::Approve) => {
+            proven.push("Another agent approved the result as a whole.".to_owned());
+        }
+        Some(Verdict::RequestChanges) => {
+            unproven.push("The reviewer of the result as a whole asked for changes.".to_owned());
+        }
+        None => {}
+    }
     for task in leaves(state).filter(|task| !task.is_closed()) {
         let why = failure(task).map(|why| format!(": {why}")).unwrap_or_default();
         unproven.push(format!("{}: {}{why}", task.name(), crate::task_word(task)));

@@ -25,7 +25,7 @@ use autopilot_host::forge;
 use autopilot_host::git::{GitCommand, UserRepo};
 use autopilot_view::count;
 use camino::Utf8Path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most faults of skills that are printed before a run.
 const SKILL_FAULTS_MAX: usize = 10;
@@ -320,9 +320,12 @@ fn dry_run(
             count(rounds as usize, "iteration")
         ));
     }
+    let mut told = BTreeSet::new();
     for step in tasks.flow.steps() {
         let (key, seconds) = (step.row().runs_as, config.timeout(step).as_secs());
-        text.push_str(&format!("timeout {key}: {seconds} s\n"));
+        if told.insert(key) {
+            text.push_str(&format!("timeout {key}: {seconds} s\n"));
+        }
     }
     terminal::say(text.trim_end());
     super::done()
@@ -359,6 +362,9 @@ fn dry_plan(opened: &OpenedRepository, whole: &PlanBody, is_given: bool, shelf: 
     let mut text = String::from("\n# every task, and the whole at the end\n");
     for (name, line) in &commands {
         text.push_str(&format!("{name:<7} {line}\n"));
+    }
+    if config.gates.whole_review {
+        text.push_str("the reviewer then judges the whole against the plan's goal and criteria\n");
     }
     if is_given {
         text.push_str("the plan is given; no planner is asked\n");
