@@ -89,6 +89,8 @@ pub enum Sparing {
     Without(Switch, Switch),
     /// No gate of the run passed over a seed.
     AllCold,
+    /// The validation said no, or the task is a repair that its commands prove.
+    NothingToCover,
 }
 
 rows! {
@@ -123,6 +125,8 @@ Switch -> &'static str {
     /// A change of what decides its verdict is proven with the base's tests as well. Runs that began under
     /// an older version do without.
     ThreeRuns: "the run began before tests of the base were run over the change",
+    /// Each criterion needs a test that fails without the change (`gates.proof: red_green`).
+    RedGreen: "nobody asked for a failing test of each criterion",
 }}
 
 impl Switch {

@@ -84,8 +84,7 @@ const LIKE_PUSH: StepLimits = StepLimits { like: Step::Push, timeout_sec: 120, r
 
 /// The words of planned steps: a configuration may set limits for them, which nothing reads yet.
 /// Configurations pinned in old journals name some of them.
-pub const RESERVED_WORDS: [&str; 11] = [
-    "coverage",
+pub const RESERVED_WORDS: [&str; 10] = [
     "design",
     "execute",
     "green",
@@ -148,6 +147,9 @@ Step -> StepRow {
     /// A person looks at the tests of the base that the change breaks, skips or removes.
     AcceptTests: controller("accept_tests", "waiting for you to accept changed tests")
         .asks_for("changed tests", "`autopilot show`, `autopilot diff`"),
+    /// A reviewer says which tests cover which criterion.
+    Coverage: agent(Role::Reviewer, "coverage", "mapping criteria to tests")
+        .limits(LIKE_REVIEW).judges(),
 }}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {

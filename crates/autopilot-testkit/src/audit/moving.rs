@@ -39,6 +39,9 @@ impl Books {
         if step == Step::AcceptTests {
             self.may_ask_about_tests(&before)?;
         }
+        if step == Step::Coverage {
+            self.may_map_tests(&before)?;
+        }
         if step == Step::Merge {
             self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
         }
@@ -131,7 +134,9 @@ impl Books {
             Step::Tasks if before.kind == Kind::Goal && from.is_none() => {
                 self.may_go_to_its_steps(before)
             }
-            Step::Validate | Step::Completion | Step::Decide if before.kind == Kind::Goal => {
+            Step::Validate | Step::Coverage | Step::Completion | Step::Decide
+                if before.kind == Kind::Goal =>
+            {
                 self.may_be_assessed(before, step)
             }
             _ => Ok(()),
@@ -204,9 +209,12 @@ impl Books {
         let [spares_review, spares_cases, runs_cases] =
             [review, cases, Switch::Uat].map(|switch| self.switches.contains(&switch));
         let is_cold = !self.is_warm && self.switches.contains(&Switch::ColdProof);
+        let before = self.entry(task)?.clone();
+        let has_nothing_to_map = self.has_nothing_to_map(&before);
         let entry = self.entry(task)?;
         Ok(match step {
             Step::Prove => is_cold,
+            Step::Coverage => has_nothing_to_map,
             Step::Review => spares_review && entry.said_no(Step::Validate),
             Step::UatGenerate => {
                 spares_cases && !runs_cases && !entry.spec.switches.contains(&Switch::Uat)
