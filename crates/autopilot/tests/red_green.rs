@@ -162,7 +162,10 @@ fn a_criterion_that_no_test_covers_is_named_and_the_others_are_not() {
 fn whoever_says_more_than_the_runs_have_shown_is_not_believed() {
     let all = json!({ "map": [], "allCovered": true, "uncovered": [] });
     for (answer, why) in [
-        (covering(&[SUB], &["test_add.py::test_add"]), "`test_add.py::test_add` passes without"),
+        (
+            covering(&[SUB], &["test_add.py::test_add"]),
+            "`test_add.py::test_add` does not fail without",
+        ),
         (covering(&[SUB], &["test_sub.py::test_none"]), "`test_sub.py::test_none` does not pass"),
         (covering(&[SUB], &["test_sub.py"]), "`test_sub.py` does not pass"),
         (all, "AC-1 (“sub(3, 1) is 2”): no test of the change covers it"),
@@ -199,8 +202,7 @@ fn a_new_test_that_passes_without_the_change_is_a_doubt() {
         &maps(&covering(&[SUB], &[NEG])),
         APPROVES,
     ]);
-    let told =
-        "the test `test_sub.py::test_nothing` is new or changed and passes without the change";
+    let told = "the test `test_sub.py::test_nothing` is new or changed and does not fail without the change";
     stage.run_task().expect(0).says(&["Look at this before you merge", told]);
 }
 
@@ -383,7 +385,7 @@ fn a_goal_needs_a_test_that_fails_without_what_was_done() {
     let prompt = stage.texts_of("run-coverage/prompt.txt");
     assert!(prompt.contains("- AC-1: Make app.txt say done"), "{prompt}");
     let (stage, ended) = goal("test_add.py::test_add", "2");
-    ended.expect(11).says(&["`test_add.py::test_add` passes without the change"]);
+    ended.expect(11).says(&["`test_add.py::test_add` does not fail without the change"]);
     let prompts = stage.texts_of("run-workflow/prompt.txt");
     assert!(prompts.contains("criteria without a test that fails without the change"), "{prompts}");
     let prompts = stage.texts_of("run-completion/prompt.txt");

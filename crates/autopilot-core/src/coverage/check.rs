@@ -117,7 +117,7 @@ fn why_not(said: &BTreeSet<&String>, ground: &CoverageGround) -> String {
         return "no test of the change covers it".to_owned();
     }
     let word = |id: &&&String| match ground.green.contains(**id) {
-        true => format!("`{id}` passes without the change"),
+        true => format!("`{id}` does not fail without the change"),
         false => format!("`{id}` does not pass with the change, or does not exist"),
     };
     let named: Vec<String> = said.iter().take(NAMED_MAX).map(|id| word(&id)).collect();

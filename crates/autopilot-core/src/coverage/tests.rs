@@ -182,7 +182,7 @@ fn people_read_what_covers_a_criterion_and_what_is_missing() {
         ]
     );
     let check = check_coverage(&answer(&["old", "none"], &[], true, &[]), &ground());
-    insta::assert_snapshot!(check.why(), @"criteria without a test that fails without the change: AC-1 (“it adds”): `none` does not pass with the change, or does not exist, `old` passes without the change; AC-2 (“it subtracts”): no test of the change covers it");
+    insta::assert_snapshot!(check.why(), @"criteria without a test that fails without the change: AC-1 (“it adds”): `none` does not pass with the change, or does not exist, `old` does not fail without the change; AC-2 (“it subtracts”): no test of the change covers it");
     assert_eq!(coverage_notes(&check), [""; 0]);
     let doubts = coverage_doubts(&ground());
     assert_eq!(doubts.len(), 1);

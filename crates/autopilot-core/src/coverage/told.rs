@@ -93,8 +93,8 @@ fn listed(ids: &BTreeSet<String>) -> String {
 pub fn coverage_doubts(ground: &CoverageGround) -> Vec<Doubt> {
     let doubt = |id: &String| {
         let text = format!(
-            "the test `{id}` is new or changed and passes without the change, so it proves nothing \
-             about it"
+            "the test `{id}` is new or changed and does not fail without the change, so it proves \
+             nothing about it"
         );
         Doubt::new(DoubtKind::NotRed, text).about_test(id)
     };

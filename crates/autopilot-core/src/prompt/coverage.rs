@@ -59,7 +59,7 @@ fn tests(ground: &CoverageGround, caps: Caps) -> String {
         ("They fail without the change", &ground.red),
         ("They do not compile or load without the change", &ground.weak),
         (
-            "They are new or changed and pass without the change, so they do not count",
+            "They are new or changed and do not fail without the change, so they do not count",
             &ground.not_red,
         ),
         ("They were there before and pass, so they do not count", &old),
@@ -113,7 +113,7 @@ mod tests {
 
         - `t::weak`
 
-        They are new or changed and pass without the change, so they do not count:
+        They are new or changed and do not fail without the change, so they do not count:
 
         - `t::vacuous`
 
