@@ -3,6 +3,7 @@
 //! The answer is the last object that satisfies every schema asked of it. If none does, every fault
 //! is reported at once, so that one repair prompt can name them all.
 
+mod coverage;
 mod dig;
 mod kind;
 mod markdown;
@@ -12,9 +13,11 @@ mod schema;
 mod strict;
 mod workflow;
 
+pub use autopilot_core::coverage::CoverageAnswer;
 pub use autopilot_core::flow::review::{ReviewAnswer, ReviewIssue};
 pub use autopilot_core::plan::{Plan, PlanEdge, PlanTask, ValidationCommands};
 pub use autopilot_core::workflow::{Completion, Workflow};
+pub use coverage::read_coverage;
 pub use dig::{ANSWER_BYTES_MAX, DEPTH_MAX, Dug, FoundValue, OBJECTS_MAX, dig};
 pub use kind::{AgentAnswer, CommandRan, SubagentUsed, Summary};
 pub use markdown::markdown;

@@ -290,6 +290,9 @@ pub struct TaskEntry {
     /// The task is divided into further tasks when its turn comes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expand: bool,
+    /// The controller asks for the task, to repair what commands have shown to be broken.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mends: bool,
     /// The task with the higher priority starts first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: i32,

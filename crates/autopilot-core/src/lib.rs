@@ -11,6 +11,7 @@
 pub mod claim;
 pub mod command_line;
 pub mod config;
+pub mod coverage;
 pub mod dag;
 pub mod decide;
 pub mod detect;

@@ -92,6 +92,8 @@ pub enum Sparing {
     Waived(Switch),
     /// No gate of the run passed over a seed.
     AllCold,
+    /// The validation said no, or the task is a repair that its commands prove.
+    NothingToCover,
 }
 
 rows! {
@@ -128,6 +130,8 @@ Switch -> &'static str {
     ThreeRuns: "the run began before tests of the base were run over the change",
     /// The result of a plan is reviewed as a whole. Runs that began under an older version do without.
     WholeReview: "`gates.whole_review` is false",
+    /// Each criterion needs a test that fails without the change (`gates.proof: red_green`).
+    RedGreen: "nobody asked for a failing test of each criterion",
 }}
 
 impl Switch {

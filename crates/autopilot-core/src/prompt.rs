@@ -5,6 +5,7 @@
 
 mod build;
 mod continued;
+mod coverage;
 mod part;
 mod plan;
 mod review;
@@ -15,6 +16,7 @@ mod tree;
 mod whole;
 
 use crate::config::{Logging, SkillPolicy};
+use crate::coverage::CoverageGround;
 use crate::evidence::SeenCommand;
 use crate::guard::Finding;
 use crate::limit::ReviewGate;
@@ -24,6 +26,7 @@ use crate::three_runs::OpenTest;
 pub use build::{builder, fix};
 pub use continued::{ContinuedWork, builder_continued, fix_continued};
 pub(crate) use continued::{since, taken_up};
+pub use coverage::coverage;
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};
@@ -167,6 +170,17 @@ pub struct ReviewedTask {
     /// The end of the task as one word.
     pub status: &'static str,
     pub acceptance: Vec<String>,
+}
+
+/// The facts for the prompt that asks which tests cover which criterion.
+#[derive(Debug, Clone, Copy)]
+pub struct CoveragePrompt<'a> {
+    pub title: &'a str,
+    /// The criteria, and the tests that pass with the change.
+    pub ground: &'a CoverageGround,
+    pub diff: &'a str,
+    /// The JSON Schema of the answer.
+    pub schema: &'a str,
 }
 
 /// The facts for the prompt that asks for acceptance test cases.

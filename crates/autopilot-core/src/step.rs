@@ -86,8 +86,7 @@ const LIKE_PUSH: StepLimits = StepLimits { like: Step::Push, timeout_sec: 120, r
 
 /// The words of planned steps: a configuration may set limits for them, which nothing reads yet.
 /// Configurations pinned in old journals name some of them.
-pub const RESERVED_WORDS: [&str; 11] = [
-    "coverage",
+pub const RESERVED_WORDS: [&str; 10] = [
     "design",
     "execute",
     "green",
@@ -153,6 +152,9 @@ Step -> StepRow {
     /// A reviewer judges the result of a plan as a whole. Its programs see a review like any other.
     WholeReview: agent(Role::Reviewer, "whole_review", "reviewing the result as a whole")
         .runs_as("review").limits(LIKE_REVIEW).run_word("FINAL_REVIEW").judges(),
+    /// A reviewer says which tests cover which criterion.
+    Coverage: agent(Role::Reviewer, "coverage", "mapping criteria to tests")
+        .limits(LIKE_REVIEW).judges(),
 }}
 
 const fn controller(word: &'static str, doing: &'static str) -> StepRow {

@@ -45,7 +45,7 @@ pub struct ThreeRuns {
     /// Tests that are new, pass with the change and did not compile or load without it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub weakly_red: BTreeSet<String>,
-    /// Tests that are new or changed and pass without the change.
+    /// Tests that are new or changed and pass, or are skipped, without the change.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub not_red: BTreeSet<String>,
     /// Everything that the change breaks, skips or removes of the base's tests.

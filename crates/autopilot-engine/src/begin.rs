@@ -17,7 +17,9 @@ pub use since::changed_since;
 pub use skill::check_skills;
 
 use crate::inbox::LimitChange;
-use autopilot_core::config::{Config, ConfigFaults, GenerateCases, HumanGate, Options, Warning};
+use autopilot_core::config::{
+    Config, ConfigFaults, GenerateCases, HumanGate, Options, ProofGate, Warning,
+};
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
@@ -348,6 +350,7 @@ fn switches_of(request: &RunRequest, config: &Config) -> Vec<Switch> {
         (Switch::FailFast, request.fail_fast),
         (Switch::ProveBase, request.prove_base),
         (Switch::ThreeRuns, config.commands.has_tests()),
+        (Switch::RedGreen, config.gates.proof == ProofGate::RedGreen),
         (Switch::SpareReview, !config.rounds.review_on_red),
         (Switch::SpareCases, config.uat.generate == GenerateCases::Auto),
         (

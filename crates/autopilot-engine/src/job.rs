@@ -13,6 +13,7 @@ mod build;
 mod builder_turn;
 mod change;
 mod conflict;
+mod coverage;
 mod error;
 mod evidence;
 pub mod fault;
@@ -344,6 +345,7 @@ impl Job {
             Step::Completion => self.completion().await,
             Step::Build | Step::Fix => self.build().await,
             Step::Validate => self.validate().await,
+            Step::Coverage => self.coverage().await,
             Step::Review => self.review().await,
             Step::WholeReview => self.whole_review().await,
             Step::UatGenerate => self.uat_generate().await,

@@ -3,6 +3,7 @@
 //! Drawn endings are functions of the task, step, round and broken tries so far, never of time, so
 //! that a run with crashes must make what the same run makes without them.
 
+mod coverage;
 mod drought;
 mod planner;
 mod scripted;
@@ -12,6 +13,7 @@ mod workflow;
 use crate::audit::table::is_serial;
 use crate::fault::{Fault, Faults};
 use crate::random::{Random, mix, mix_bytes};
+use autopilot_core::coverage::{CoverageCheck, CoverageVerdict};
 use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, Verdict};
 use autopilot_core::flow::{Flow, FlowInput};
 use autopilot_core::id::{Micros, Time};
@@ -20,6 +22,7 @@ use autopilot_core::state::{Shown, State};
 use autopilot_core::step::Step;
 use autopilot_core::three_runs::{AcceptedTest, OpenTest, OpenTestKind};
 use autopilot_core::wanted::Want;
+pub use coverage::{ScriptedMap, TestsOf};
 pub use drought::Drought;
 pub use planner::count_urgency;
 pub use scripted::{Ending, Line, Scripted};
@@ -277,6 +280,7 @@ impl Drawn {
                 no(play, fails && fate.chance(200), "it does not hold from nothing");
                 play.facts.fingerprint = Some(format!("f{}", fate.below(7)));
             }
+            Step::Coverage => self.cover(play, fate),
             Step::Review => {
                 self.review(scene, play, fate);
                 self.accept(scene, play, fate);
@@ -342,6 +346,18 @@ impl Drawn {
                 play.facts.accepted.push(AcceptedTest { id: test.id.clone(), reason });
             }
         }
+    }
+
+    /// Maps tests to criteria. A yes that the controller has not found true counts for nothing.
+    fn cover(&self, play: &mut Play, fate: &mut Random) {
+        let lacks = self.has(Fault::Fails) && fate.chance(200);
+        let lies = self.has(Fault::Lie) && fate.chance(300);
+        no(play, lacks && !lies, "a criterion is not covered");
+        let verdict = if lacks { CoverageVerdict::NothingIsRed } else { CoverageVerdict::Covered };
+        if lies {
+            play.faults.push(Fault::Lie);
+        }
+        play.facts.coverage = Some(Box::new(CoverageCheck { verdict, ..CoverageCheck::default() }));
     }
 
     fn tree(&self, scene: &Scene<'_>, tree: &str, fate: &mut Random) -> String {

@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod books;
+mod coverage;
 pub mod goal;
 mod idle;
 mod moving;

@@ -131,6 +131,11 @@ pub fn plan(seed: u64, faults: &Faults) -> Plan {
     if is_proven_cold(seed) {
         spec.switches.insert(Switch::ColdProof);
     }
+    if needs_red_tests(seed)
+        && (spec.flow != Flow::Goal || spec.switches.contains(&Switch::HasTests))
+    {
+        spec.switches.insert(Switch::RedGreen);
+    }
     if seed % 10 == 3 {
         give_agents(&mut spec, &mut Random::stream(seed, 2010));
     }
@@ -167,6 +172,11 @@ fn is_goal(seed: u64) -> bool {
 /// Seeds of runs whose result is proven from nothing: none of the corpus was one when they came.
 pub fn is_proven_cold(seed: u64) -> bool {
     matches!(seed % 27, 8 | 10 | 11 | 14..=19 | 23)
+}
+
+/// Seeds of runs in which each criterion needs a failing test: none of the corpus was one when they came.
+fn needs_red_tests(seed: u64) -> bool {
+    matches!(seed % 29, 3 | 4 | 9 | 10 | 17 | 20 | 27)
 }
 
 /// The steps come with the workflows.

@@ -5,6 +5,8 @@ use autopilot_core::event::{Event, Failure, TaskEnd};
 use autopilot_core::pipeline::Switch;
 use autopilot_testkit::scenario::{Story, play};
 
+#[path = "scenarios/coverage.rs"]
+mod coverage;
 #[path = "scenarios/goal.rs"]
 mod goal;
 #[path = "scenarios/guard.rs"]

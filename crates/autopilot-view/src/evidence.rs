@@ -5,11 +5,13 @@
 //! whoever has the journal can make it again and compare.
 
 mod check;
+mod coverage;
 mod fold;
 mod three_runs;
 mod whole;
 
 pub use check::{CommitFacts, EvidenceFault, differences, faults, lack_of_proof};
+pub use coverage::EvidenceCriterion;
 pub use fold::{EvidenceSource, MergedCommit, statement_of_merge};
 pub use three_runs::{EvidenceOpenTest, EvidenceProofRun, EvidenceThreeRuns};
 pub use whole::{statement_of_tip, with_whole};
@@ -63,6 +65,9 @@ pub struct EvidencePredicate {
     pub task: Option<EvidenceTask>,
     pub gates: Vec<EvidenceGate>,
     pub reviews: Vec<EvidenceReview>,
+    /// The criteria of the task and the tests that cover them, where each needs one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<EvidenceCriterion>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<EvidenceAcceptance>,
     pub waived: Vec<String>,
@@ -257,6 +262,9 @@ pub struct EvidenceWhole {
     pub proof: String,
     pub gates: Vec<EvidenceGate>,
     pub reviews: Vec<EvidenceReview>,
+    /// The goal and the tests that cover it, where it needs one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<EvidenceCriterion>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<EvidenceAcceptance>,
     /// Who switched reviews off.
@@ -296,6 +304,12 @@ impl EvidenceStatement {
     /// The commit and the tree that the statement is about.
     pub fn digest(&self) -> Option<&SubjectDigest> {
         self.subject.first().map(|subject| &subject.digest)
+    }
+
+    /// The criteria of the task and of the whole result.
+    pub fn covered(&self) -> impl Iterator<Item = &EvidenceCriterion> {
+        let whole = self.predicate.whole.iter().flat_map(|whole| &whole.coverage);
+        self.predicate.coverage.iter().chain(whole)
     }
 
     /// Every gate of the statement, also of the whole and of the acceptance.

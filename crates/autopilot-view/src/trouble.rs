@@ -39,12 +39,14 @@ pub fn trouble(state: &State) -> Option<LastTrouble<'_>> {
     let tasks = state.tasks.iter().filter(|task| !is_over(task));
     let newest = tasks.flat_map(of_task).max_by_key(|trouble| trouble.shown.id)?;
     // What a command showed says more than what a reviewer made of it in the same round.
-    let proof = newest.task.last(Step::Validate).filter(|shown| {
-        newest.step == Some(Step::Review)
-            && shown.round == newest.shown.round
-            && shown.outcome.failure().is_some()
+    let proof = [Step::Validate, Step::Coverage].into_iter().find_map(|step| {
+        let shown = newest.task.last(step).filter(|shown| {
+            newest.step == Some(Step::Review)
+                && shown.round == newest.shown.round
+                && shown.outcome.failure().is_some()
+        });
+        shown.map(|shown| LastTrouble { step: Some(step), shown, ..newest })
     });
-    let proof = proof.map(|shown| LastTrouble { step: Some(Step::Validate), shown, ..newest });
     Some(proof.unwrap_or(newest))
 }
 
@@ -71,6 +73,8 @@ mod tests {
         assert_eq!(step(&state), Some(Step::Validate));
         state.tasks[0].results.insert(Step::Review, failed(3, 2));
         assert_eq!(step(&state), Some(Step::Review), "another round says something new");
+        state.tasks[0].results.insert(Step::Coverage, failed(3, 2));
+        assert_eq!(step(&state), Some(Step::Coverage), "what no test covers comes first as well");
         state.tasks[0].status = autopilot_core::state::Status::Settled(TaskEnd::Closed);
         assert_eq!(step(&state), None, "what is done has no trouble");
     }

@@ -114,6 +114,7 @@ pub fn switched(switch: Switch, on: bool, by: &str) -> String {
         Switch::SpareCases => "sparing acceptance cases that nothing runs",
         Switch::ColdProof => "the proof from nothing",
         Switch::ProveBase => "the proof of the base",
+        Switch::RedGreen => "a failing test of each criterion",
         Switch::ThreeRuns => "running the base's tests over a change",
         Switch::WholeReview => "the review of the whole result",
     };

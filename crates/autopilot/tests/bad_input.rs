@@ -351,11 +351,14 @@ fn a_full_disk_rests_the_run_and_it_goes_on_when_there_is_room() {
 fn settings_that_would_not_be_kept_are_refused_all_at_once() {
     let stage = stage();
     stage.config(
-        "commands: { tests: sh test.sh }\ngates: { proof: red_green }\n\
+        "commands: { lint: 'true' }\ngates: { proof: red_green }\n\
          database: \"postgres://u:hunter22@localhost/d\"\n",
     );
-    let keys =
-        ["gates.proof: red_green", "database", "is not available yet; remove it or set it to"];
+    let keys = [
+        "`gates.proof: red_green` needs",
+        "database",
+        "is not available yet; remove it or set it to",
+    ];
     refused(&stage, &RUN, 78, &keys);
     assert!(!stage.run(&RUN).said().contains("hunter22"));
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use autopilot_core::coverage::CoverageAnswer;
 use autopilot_core::flow::review::ReviewAnswer;
 use autopilot_core::plan::Plan;
 use autopilot_core::skill::{ClaimedUse, Gain, Subagent};
@@ -40,6 +41,7 @@ macro_rules! answer {
 }
 
 answer!(ReviewAnswer, "review", "../../schemas/review_schema.json");
+answer!(CoverageAnswer, "coverage", "../../schemas/coverage_schema.json");
 answer!(Plan, "plan", "../../schemas/plan_schema.json");
 answer!(Summary, "summary", "../../schemas/summary_schema.json");
 answer!(Workflow, "workflow", "../../schemas/workflow_schema.json");

@@ -185,7 +185,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 # gates:
 #   review: required             # evidence: only issues that cite a failing check, a criterion
 #                                # or a line of the change block; advisory: none do
-#   proof: off                   # red_green is not available yet
+#   proof: off                   # red_green: each acceptance criterion needs a test that fails without the change;
+#                                # an agent maps them, and the controller checks the map
 #   warm: auto                   # off: every gate starts from nothing, as the last one of a run always does
 #   last_word: cold              # warm: the result is not proven once more from nothing
 #   flaky: fail                  # retry_once: a failed command runs once more on the same tree, and you are told;

@@ -1,6 +1,7 @@
 //! The state machine: reads a pipeline's table and moves a task along it. It names no flow.
 
 use super::RecordDraft;
+use crate::coverage;
 use crate::event::{Event, Failure, HaltWhy, RoundMark, Skip, TaskEnd};
 use crate::flow::RoundReason;
 use crate::id::TaskId;
@@ -70,6 +71,7 @@ impl RecordDraft<'_> {
                 let is_needed = three_runs::waits_for_judge(&self.state.run, now);
                 (!is_on(switch) && !is_needed).then(|| switch.why_skipped())
             }
+            Sparing::NothingToCover => coverage::nothing_to_cover(now),
             Sparing::AllCold => (!self.state.run.seeds.is_used).then_some(ALL_COLD),
         }
     }

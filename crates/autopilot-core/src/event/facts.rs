@@ -1,6 +1,7 @@
 //! The facts about an ended attempt, as its event holds them.
 
 use super::{Bill, SessionTotal, TaskEntry, is_default};
+use crate::coverage::CoverageCheck;
 use crate::doubt::{Doubt, DoubtKind};
 use crate::gate_book::GateMark;
 use crate::skill::Used;
@@ -60,6 +61,9 @@ pub struct Facts {
     /// The tests of which a judge accepts that they fail, are skipped or are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<AcceptedTest>,
+    /// The tests that cover the criteria, as the controller has checked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Box<CoverageCheck>>,
     /// The failures that were excused because they occur on the base of the run as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,

@@ -2,13 +2,15 @@
 //! the goal is met; if not, the planner makes the next workflow.
 //!
 //! DONE means: the reviewer said so, and the controller's own validation of the result passed, if
-//! tests are configured. Tests of the base that do not pass as they did were accepted by name.
+//! tests are configured. Tests of the base that do not pass as they did were accepted by name. Where the
+//! run asks for it, a test of the goal fails without the change.
 
 use super::root::PROVE;
 use super::{FlowFiles, FlowInput, FlowRow, Pipeline, RoundReason, Weighed};
+use crate::coverage;
 use crate::event::{Outcome, Verdict};
 use crate::pipeline::{
-    ChildOrder, Else, Failing, Stage, Switch, When, children, decide, person, serial, slot,
+    ChildOrder, Else, Failing, Sparing, Stage, Switch, When, children, decide, person, serial, slot,
 };
 use crate::state::{State, Task};
 use crate::step::Step;
@@ -35,6 +37,10 @@ pub const GOAL: &[Stage] = &[
     slot(Step::Workflow).spawns(Pipeline::WorkflowStep).fails(Else::Again(Step::Workflow)),
     children(Step::Tasks, ChildOrder::Parallel, Failing::Assess),
     slot(Step::Validate).when(When::On(Switch::HasTests)).fails(Else::Note),
+    slot(Step::Coverage)
+        .when(When::Silently(Switch::RedGreen))
+        .spared(Sparing::NothingToCover)
+        .fails(Else::Note),
     slot(Step::Completion)
         .fails(Else::Next { again: Step::Workflow, brings: Pipeline::WorkflowStep }),
     decide(Step::Decide).fails(Else::Again(Step::Workflow)),
@@ -58,10 +64,12 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
     let said = task.shown(Step::Completion).is_some_and(|shown| is_done(shown.facts.verdict()));
     let broken = three_runs::refusal_of(state.run.limits.yardstick_changes, task);
     let mut weighed = Weighed::default();
-    for text in unproven(task).into_iter().chain(broken) {
+    let validated = unproven(task).into_iter().chain(broken).map(|text| (Step::Validate, text));
+    let covered = coverage::refusal_of(state, task).map(|text| (Step::Coverage, text));
+    for (step, text) in validated.chain(covered) {
         let over = || format!("the reviewer said it was done although {text}");
         weighed.overruled = weighed.overruled.or_else(|| said.then(over));
-        weighed.reasons.push(RoundReason { step: Step::Validate, text });
+        weighed.reasons.push(RoundReason { step, text });
     }
     if !said {
         let text = "the reviewer did not say that it is done".to_owned();

@@ -2,10 +2,12 @@
 //!
 //! DONE means: the controller's own validation passed on the exact tree that is merged, the review
 //! approved that change, the tests of the base pass over it or somebody accounts for those that do not,
-//! and the acceptance run passed or was skipped on the record. A tree that becomes
+//! and the acceptance run passed or was skipped on the record. Where the run asks for it, each criterion
+//! has a test that fails without the change. A tree that becomes
 //! the run's result was also proven from nothing.
 
 use super::{RoundReason, Weighed};
+use crate::coverage;
 use crate::event::{Outcome, Verdict};
 use crate::limit::ReviewGate;
 use crate::pipeline::{Else, Sparing, Stage, Switch, When, decide, person, serial, slot};
@@ -18,6 +20,10 @@ pub const PAIRED: &[Stage] = &[
     slot(Step::Build).when(When::FirstRound).fails(Else::Again(Step::Fix)),
     slot(Step::Fix).when(When::LaterRounds).fails(Else::Again(Step::Fix)),
     slot(Step::Validate).fails(Else::Note),
+    slot(Step::Coverage)
+        .when(When::Silently(Switch::RedGreen))
+        .spared(Sparing::NothingToCover)
+        .fails(Else::Note),
     slot(Step::Review)
         .when(When::On(Switch::Review))
         .spared(Sparing::AfterNo(Switch::SpareReview, Step::Validate))
@@ -38,6 +44,7 @@ pub fn weigh(state: &State, task: &Task) -> Weighed {
     let unproven = [
         (Step::Validate, unvalidated(task)),
         (Step::Validate, three_runs::refusal_of(state.run.limits.yardstick_changes, task)),
+        (Step::Coverage, coverage::refusal_of(state, task)),
         (Step::AcceptTests, failure(task, Step::AcceptTests)),
         (Step::Uat, unaccepted(task)),
         (Step::Prove, failure(task, Step::Prove)),
@@ -105,6 +112,7 @@ pub const WORKER_WORDS: &[(Step, &str)] = &[
     (Step::Build, "BUILD"),
     (Step::Fix, "FIX"),
     (Step::Validate, "VALIDATE"),
+    (Step::Coverage, "REVIEW"),
     (Step::Review, "REVIEW"),
     (Step::UatGenerate, "UAT_GENERATE"),
     (Step::Uat, "UAT_RUN"),

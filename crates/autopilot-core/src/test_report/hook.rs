@@ -193,7 +193,7 @@ fn target(package: &str, binary: &str, source: &str) -> String {
         format!("{package}::bench/{stem}")
     } else if is_program && !lies_in("tests") {
         format!("{package}::bin/{stem}")
-    } else if is_library || same {
+    } else if is_library || same && !lies_in("tests") {
         package.to_owned()
     } else {
         format!("{package}::{stem}")
@@ -270,6 +270,7 @@ mod tests {
             ("foo", "/t/deps/foo-15375eefce3cdb84", "src/main.rs", "foo::bin/foo"),
             ("foo", "/t/deps/tool-15375eefce3cdb84", "src/bin/tool.rs", "foo::bin/tool"),
             ("foo-bar", "/t/deps/it-15375eefce3cdb84", "foo/tests/it.rs", "foo-bar::it"),
+            ("foo", "/t/deps/foo-15375eefce3cdb84", "tests/foo.rs", "foo::foo"),
             ("foo", "/t/deps/big-15375eefce3cdb84", "tests/big/main.rs", "foo::big"),
             ("foo", "/t/examples/x-15375eefce3cdb84", "examples/x.rs", "foo::example/x"),
             ("foo-bar", "/t/deps/foo_bar-15375eefce3cdb84", "", "foo-bar"),

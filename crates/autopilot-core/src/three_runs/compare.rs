@@ -3,7 +3,7 @@
 
 use super::{OpenTest, OpenTestKind, ProofRun};
 use crate::evidence::{RoundEvidence, SeenCommand};
-use crate::test_report::TestReport;
+use crate::test_report::{ReportSource, TestReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs, and what is known of the files with tests.
@@ -209,7 +209,10 @@ impl RunsSeen<'_> {
                 &mut red.not
             } else if told(|report| &report.failed, id) || told(|report| &report.unreported, id) {
                 &mut red.proven
-            } else if ran.iter().any(|seen| seen.failed()) {
+            } else if told(|report| &report.skipped, id) {
+                // What is skipped without the change shows nothing of it.
+                &mut red.not
+            } else if ran.iter().any(|seen| hides(seen, id)) {
                 &mut red.weak
             } else {
                 &mut red.not
@@ -217,6 +220,23 @@ impl RunsSeen<'_> {
             kind.insert(id.clone());
         }
     }
+}
+
+/// Whether a test may be missing in a run because the run failed before it, and not because the test is
+/// left out there. A runner that tells other tests of the same file or target has loaded it.
+fn hides(seen: &SeenCommand, id: &str) -> bool {
+    let group = target_of(id);
+    let told = report(Some(seen)).filter(|told| told.source == ReportSource::Runner);
+    let is_loaded = !group.is_empty()
+        && told.is_some_and(|told| told.ids().iter().any(|other| other.starts_with(group)));
+    seen.failed() && !is_loaded
+}
+
+/// The file, target and module in the name of a test; empty if it has only a name.
+fn target_of(id: &str) -> &str {
+    let path = id.split('[').next().unwrap_or(id);
+    let ends = ["::", " > "].map(|mark| path.rfind(mark).map_or(0, |at| at + mark.len()));
+    &path[..ends[0].max(ends[1])]
 }
 
 #[cfg(test)]

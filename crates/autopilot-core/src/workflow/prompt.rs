@@ -67,6 +67,8 @@ pub struct CompletionPrompt<'a> {
     pub doubts: &'a [Doubt],
     /// The tests of the base that do not pass as they did.
     pub open: &'a [OpenTest],
+    /// Why no test shows that the goal is met, where one has to.
+    pub uncovered: Option<&'a str>,
     /// The whole change of the run.
     pub diff: &'a str,
     /// The commit that the run started from.
@@ -200,6 +202,11 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
         text.push_str(&bullets(&told, caps));
     }
     text.push_str(&open_tests(facts.open, caps));
+    if let Some(why) = facts.uncovered {
+        text.push_str("\nA test of the goal has to fail without the change, and none does:\n\n");
+        text.push_str(&fenced("text", &cut(why, caps.prompt_bytes_max)));
+        text.push_str("\nThe answer is a no until there is one.\n");
+    }
     text.push_str(
         "\nAnswer {\"done\": true, \"summary\": …} only if the whole task is done and \
          no check failed. Otherwise answer {\"done\": false, \"reason\": …}; if you know how to \

@@ -104,6 +104,7 @@ mod tests {
             Step::Review,
             Step::Completion,
             Step::UatGenerate,
+            Step::Coverage,
         ];
         assert_eq!(steps, asked);
         assert_eq!(all[&Step::Build], ["claude_code_cli"]);

@@ -130,19 +130,21 @@ fn unavailable(config: &Config) -> Vec<String> {
         // The address may hold a password, so it is not repeated.
         refuse("database: postgres://…", "sqlite");
     }
-    match config.gates.proof {
-        ProofGate::Off => {}
-        ProofGate::RedGreen => refuse("gates.proof: red_green", "off"),
-    }
     faults
 }
 
-/// The fault of a configuration without tests, for flows that need them.
+/// The fault of a configuration without tests, for flows and gates that need them.
 fn missing_tests(config: &Config, flow: Flow) -> Option<String> {
-    (flow.row().needs_tests && !config.commands.has_tests()).then(|| {
-        "`commands.tests` is missing; write the command that runs the tests, as in `tests: \"cargo \
-         test\"`, in .autopilot/config.yml"
-            .to_owned()
+    let why = match config.gates.proof {
+        ProofGate::RedGreen => "`gates.proof: red_green` needs `commands.tests`",
+        ProofGate::Off if flow.row().needs_tests => "`commands.tests` is missing",
+        ProofGate::Off => return None,
+    };
+    (!config.commands.has_tests()).then(|| {
+        format!(
+            "{why}; write the command that runs the tests, as in `tests: \"cargo test\"`, in \
+             .autopilot/config.yml"
+        )
     })
 }
 
@@ -259,10 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_refused_by_its_key_and_all_of_it_at_once() {
-        let cases = [
-            ("gates: { proof: red_green }", &["gates.proof"][..]),
-            ("database: 'postgres://u:p@h/d'", &["database"]),
-        ];
+        let cases = [("database: 'postgres://u:p@h/d'", &["database"][..])];
         for (text, keys) in cases {
             let found = faults(text);
             assert_eq!(found.len(), keys.len(), "{text}: {found:?}");
@@ -272,6 +271,21 @@ mod tests {
             }
         }
         assert_eq!(faults(""), [""; 0]);
+    }
+
+    #[test]
+    fn a_failing_test_of_each_criterion_needs_tests() {
+        assert_eq!(faults("gates: { proof: red_green }"), [""; 0]);
+        let (config, _) = Config::parse("gates: { proof: red_green }").unwrap();
+        for flow in Flow::ALL {
+            let Err(BeginError::Settings { faults }) =
+                check_settings(&config, &limits(&config), flow)
+            else {
+                panic!("{} was not refused", flow.word());
+            };
+            let told = "`gates.proof: red_green` needs `commands.tests`; write the command";
+            assert!(faults.len() == 1 && faults[0].starts_with(told), "{faults:?}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::violation::{is_only_told, violation};
 use super::workshop::{Bench, For, Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
+use autopilot_core::coverage;
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
@@ -225,6 +226,7 @@ impl Job {
             .map(|why| FailedChecks { why, ran: &integration.checks });
         let mut findings = validation.findings.clone();
         findings.extend(self.other_reasons());
+        findings.extend(coverage::findings_of(&self.task));
         findings.extend(three_runs::findings_of(self.run.limits.yardstick_changes, &self.task));
         let base = self.known_failures()?;
         findings.extend(validation.checks.iter().filter_map(|seen| seen.tampering_finding(&base)));
@@ -245,8 +247,9 @@ impl Job {
     /// Findings against the last round that have no part of their own in the prompt, such as broken
     /// rules of the worktree.
     fn other_reasons(&self) -> Vec<Finding> {
-        let has_part =
-            |step| matches!(step, Step::Validate | Step::Review | Step::Uat | Step::Merge);
+        let has_part = |step| {
+            matches!(step, Step::Validate | Step::Coverage | Step::Review | Step::Uat | Step::Merge)
+        };
         let reasons = self.task.reasons.iter().filter(|reason| !has_part(reason.step));
         let finding = |reason: &RoundReason| {
             Finding::new(FindingSource::Repository, Severity::Blocker, reason.text.clone(), "")

@@ -153,6 +153,7 @@ impl Job {
         let change = blocking(|| self.context.workshop.change(&base, &tip))?;
         let found = doubts(&self.guard(&change, &TaskSpec::default())?);
         let rules = self.workflow_rules();
+        let uncovered = self.task.shown(Step::Coverage);
         let facts = CompletionPrompt {
             task: &goal.text,
             workflow: &workflow,
@@ -160,6 +161,7 @@ impl Job {
             validation: &evidence.checks,
             doubts: &found,
             open: self.open_tests(),
+            uncovered: uncovered.and_then(|shown| shown.outcome.failure()),
             diff: &change.diff,
             base: Some(&self.run.base),
             rules: &rules,
@@ -281,13 +283,18 @@ impl Job {
             return Ok(carry);
         };
         let (workflow, results) = iteration(past, number);
-        let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
-        let said = self.completion_of(number)?.unwrap_or_else(|| match texts.is_empty() {
-            true => Completion::not_done("the goal was not met"),
-            false => Completion::not_done(texts.join("; ")),
-        });
-        carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
         carry.refuted = self.refuted(number)?;
+        let texts: Vec<&str> = weighed.iter().map(|reason| reason.text.as_str()).collect();
+        let said = match self.completion_of(number)? {
+            // The next workflow must know why a yes did not count.
+            Some(said) if said.done && carry.refuted.is_none() && !texts.is_empty() => {
+                said.overruled(texts.join("; "))
+            }
+            Some(said) => said,
+            None if texts.is_empty() => Completion::not_done("the goal was not met"),
+            None => Completion::not_done(texts.join("; ")),
+        };
+        carry.summary = Some(workflow::carry_summary(&workflow, &results, &said));
         Ok(carry)
     }
 

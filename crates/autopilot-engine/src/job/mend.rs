@@ -140,6 +140,7 @@ impl Job {
             source: self.task.spec.source.clone(),
             body: self.context.texts.put(&self.clean_json(&body)?)?,
             switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
+            mends: true,
             name,
             ..TaskEntry::default()
         })

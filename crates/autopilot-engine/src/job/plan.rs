@@ -152,6 +152,7 @@ impl Job {
             depends_on: task.depends_on.clone(),
             switches: has_uat.then_some(Switch::Uat).into_iter().collect(),
             expand: task.expand,
+            mends: false,
             priority: task.priority,
             urgency: planned.urgency,
             paths: task.allowed_paths.clone(),

@@ -8,6 +8,7 @@ use super::user_command::{self, CommandCheck};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::{CommandRan, Summary};
 use autopilot_core::claim::{BuilderClaim, ClaimScope, differences};
+use autopilot_core::coverage::note_of_base;
 use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
@@ -115,6 +116,7 @@ impl Job {
         };
         let checks = &gate.checks;
         let mut facts = self.facts_of_gate(&gate, &gate.evidence())?;
+        facts.notes.extend(note_of_base(&self.run.switches, &gate.evidence()));
         if !self.is_sandboxed()? {
             let note = "without a sandbox, agents can write where results are tested";
             facts.doubts.push(Doubt::new(DoubtKind::NoSandbox, note));

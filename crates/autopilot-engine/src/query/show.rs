@@ -5,6 +5,7 @@ mod goal;
 pub use goal::{GoalHistory, ShownIteration, ShownStep};
 
 use super::{KnownRun, NamedEntry, QueryError, RunArchive};
+use autopilot_core::coverage::CoverageCheck;
 use autopilot_core::doubt::Doubt;
 use autopilot_core::event::{Outcome, Record};
 use autopilot_core::id::TaskId;
@@ -160,6 +161,8 @@ struct ShownAttempt<'a> {
     warm: bool,
     /// The numbers of the tests of a gate's commands.
     tests: &'a [TestTally],
+    /// The criteria and the tests that cover them.
+    coverage: Option<&'a CoverageCheck>,
     doubts: &'a [Doubt],
     notes: &'a [String],
 }
@@ -195,6 +198,7 @@ impl<'a> ShownAttempt<'a> {
             excused: &facts.excused,
             warm: facts.warm,
             tests: &facts.tests,
+            coverage: facts.coverage.as_deref(),
             doubts: &facts.doubts,
             notes: &facts.notes,
         }

@@ -115,7 +115,7 @@ fn mends(state: &State, fate: &mut Random) -> Vec<TaskEntry> {
 pub fn mending_task(state: &State) -> TaskEntry {
     let name = (1..).map(|number| format!("mend-{number}"));
     let free = name.into_iter().find(|name| state.named(name).is_none());
-    TaskEntry { name: free.unwrap_or_default(), ..TaskEntry::default() }
+    TaskEntry { name: free.unwrap_or_default(), mends: true, ..TaskEntry::default() }
 }
 
 /// None, one twice, or in an order in which nobody could know what it waits for.

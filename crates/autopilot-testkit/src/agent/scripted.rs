@@ -1,7 +1,9 @@
 //! Executors that play the lines of a scenario.
 
+use super::coverage::ScriptedMap;
 use super::{Play, Scene, planner, whole, workflow};
 use crate::audit::table::is_serial;
+use autopilot_core::coverage::{CoverageCheck, CoverageVerdict};
 use autopilot_core::event::{Bill, Facts, HoldWhy, Outcome, StepAnswer, TaskEntry, Verdict};
 use autopilot_core::flow::Flow;
 use autopilot_core::flow::review::{ReviewAnswer, ReviewGround, ReviewIssue, weigh_issues};
@@ -34,6 +36,8 @@ pub struct Line {
     pub open: Vec<OpenTest>,
     /// The tests that it accepts by name.
     pub accepted: Vec<AcceptedTest>,
+    /// The tests that it says cover which criterion.
+    pub map: Option<ScriptedMap>,
     /// Somebody has begun to play it.
     pub is_begun: bool,
 }
@@ -53,6 +57,20 @@ impl Line {
             | Ending::Away { .. }
             | Ending::Mute => None,
         }
+    }
+}
+
+impl Line {
+    /// What the controller makes of a map of tests. One that is mute maps nothing, and one that lies is
+    /// not believed.
+    fn covers(&self, outcome: &Outcome) -> Option<Box<CoverageCheck>> {
+        let is_covered = *outcome == Outcome::Passed && self.ending != Ending::Mute;
+        let is_over = matches!(outcome, Outcome::Passed | Outcome::Failed { .. });
+        let verdict = match is_covered {
+            true => CoverageVerdict::Covered,
+            false => CoverageVerdict::Uncovered,
+        };
+        is_over.then(|| Box::new(CoverageCheck { verdict, ..CoverageCheck::default() }))
     }
 }
 
@@ -161,6 +179,7 @@ impl Scripted {
             is_warm: false,
             open: Vec::new(),
             accepted: Vec::new(),
+            map: None,
             is_begun: true,
         };
         let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
@@ -214,12 +233,17 @@ impl Scripted {
                     outcome = whole::outcome(scene, &answer, &ground);
                 }
             }
+            Step::Coverage => facts.coverage = line.covers(&outcome),
             Step::Review | Step::Completion => {
                 facts.fingerprint = line.fingerprint.clone();
                 facts.said = line.done().map(|done| answer_of(&line, done, now, scene.state));
             }
             _ => {}
         }
+        let (outcome, facts) = match &line.map {
+            Some(map) => map.weighed(now, scene.state),
+            None => (outcome, facts),
+        };
         let given = line.given.map(|given| (0, AttemptWord::Given(given)));
         let bills = line.bills.iter().enumerate().map(|(place, usd)| {
             let bill = Bill { usd: *usd, ..Bill::default() };

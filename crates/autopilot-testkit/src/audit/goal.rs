@@ -157,7 +157,8 @@ impl Books {
             false => whole.left_out(Step::Validate) || whole.did(Step::Validate),
         };
         kept(is_proven, || "I6: the tests did not pass on what is delivered".to_owned())?;
-        self.is_accounted_for(whole)
+        self.is_accounted_for(whole)?;
+        self.is_covered(whole)
     }
 
     /// A yes that is not believed: the tests are against it, and that is on the record.
@@ -184,7 +185,8 @@ impl Books {
             Some((Outcome::Failed { why }, _)) => Some(why),
             Some(_) | None => None,
         };
-        if at == Step::Decide && self.is_accounted_for(entry).is_err() && words.is_none() {
+        let is_judged = self.is_accounted_for(entry).and_then(|()| self.is_covered(entry));
+        if at == Step::Decide && is_judged.is_err() && words.is_none() {
             return kept(!reasons.is_empty(), || "S1: nothing is carried on".to_owned());
         }
         let says = |reason: &RoundReason| reason.step == shown_by && Some(&reason.text) == words;

@@ -40,6 +40,9 @@ impl Books {
         if step == Step::AcceptTests {
             self.may_ask_about_tests(&before)?;
         }
+        if step == Step::Coverage {
+            self.may_map_tests(&before)?;
+        }
         if step == Step::Merge {
             self.is_proven(task, before.tree.as_deref().unwrap_or_default())?;
         }
@@ -134,7 +137,9 @@ impl Books {
             Step::Tasks if before.kind == Kind::Goal && from.is_none() => {
                 self.may_go_to_its_steps(before)
             }
-            Step::Validate | Step::Completion | Step::Decide if before.kind == Kind::Goal => {
+            Step::Validate | Step::Coverage | Step::Completion | Step::Decide
+                if before.kind == Kind::Goal =>
+            {
                 self.may_be_assessed(before, step)
             }
             _ => Ok(()),
@@ -226,9 +231,12 @@ impl Books {
         let is_waived = !self.switches.contains(&Switch::Review);
         let policy = self.limits.yardstick_changes;
         let is_cold = !self.is_warm && self.switches.contains(&Switch::ColdProof);
+        let before = self.entry(task)?.clone();
+        let has_nothing_to_map = self.has_nothing_to_map(&before);
         let entry = self.entry(task)?;
         Ok(match step {
             Step::Prove => is_cold,
+            Step::Coverage => has_nothing_to_map,
             Step::Review => spares_review && entry.said_no(Step::Validate),
             // Reviews that a person waives are waived for the whole as well, unless tests of the base
             // need somebody to accept them.

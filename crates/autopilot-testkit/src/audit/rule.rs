@@ -441,6 +441,7 @@ impl Books {
         };
         kept(accepted, || format!("I6: {tree} of {} was not accepted", entry.name))?;
         self.is_accounted_for(entry)?;
+        self.is_covered(entry)?;
         kept(!entry.said_no(Step::Prove), || {
             format!("I6: {tree} of {} does not hold from nothing", entry.name)
         })

@@ -11,6 +11,16 @@ pub fn paired(from: Option<Step>) -> &'static [Step] {
         // The review may be switched off, for all rounds or for failing ones; the cases too, where
         // nothing runs them.
         Some(Step::Validate) => &[
+            Step::Coverage,
+            Step::Review,
+            Step::UatGenerate,
+            Step::Uat,
+            Step::AcceptTests,
+            Step::Prove,
+            Step::Decide,
+        ],
+        // Where each criterion needs a test, somebody says which.
+        Some(Step::Coverage) => &[
             Step::Review,
             Step::UatGenerate,
             Step::Uat,
@@ -109,9 +119,10 @@ pub fn goal(from: Option<Step>) -> &'static [Step] {
         Some(Step::Preflight) => &[Step::Workflow],
         // One that can't be worked on is the end of an iteration.
         Some(Step::Workflow) => &[Step::Tasks, Step::Workflow],
-        Some(Step::Tasks) => &[Step::Validate, Step::Completion],
+        Some(Step::Tasks) => &[Step::Validate, Step::Coverage, Step::Completion],
         // Whether the tests pass or not, somebody says what is left.
-        Some(Step::Validate) => &[Step::Completion],
+        Some(Step::Validate) => &[Step::Coverage, Step::Completion],
+        Some(Step::Coverage) => &[Step::Completion],
         Some(Step::Completion) => &[Step::Decide, Step::Workflow, Step::Tasks],
         Some(Step::Decide) => {
             &[Step::Prove, Step::ApproveResult, Step::Push, Step::PullRequest, Step::Workflow]

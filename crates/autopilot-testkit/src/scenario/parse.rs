@@ -234,6 +234,7 @@ fn item(words: &str) -> Result<Line, String> {
         is_warm: false,
         open: Vec::new(),
         accepted: Vec::new(),
+        map: None,
         is_begun: false,
     };
     while let Ok(word) = next() {
@@ -251,6 +252,7 @@ fn item(words: &str) -> Result<Line, String> {
                 let (id, reason) = (next()?.to_owned(), "the task needs it".to_owned());
                 line.accepted.push(AcceptedTest { id, reason });
             }
+            "maps" => line.map.get_or_insert_default().add(next()?)?,
             usd => line.bills.push(money(usd)?),
         }
     }
@@ -322,6 +324,7 @@ fn switch(word: &str) -> Result<Switch, String> {
         "spare-cases" => Ok(Switch::SpareCases),
         "cold-proof" => Ok(Switch::ColdProof),
         "prove-base" => Ok(Switch::ProveBase),
+        "red-green" => Ok(Switch::RedGreen),
         "three-runs" => Ok(Switch::ThreeRuns),
         "whole-review" => Ok(Switch::WholeReview),
         other => Err(format!("`{other}` is no switch")),

@@ -65,6 +65,10 @@ pub fn faults(told: &EvidenceStatement, is: &CommitFacts) -> Vec<EvidenceFault> 
         );
         wrong(gate.outcome != "failed", &format!("{} failed", name(gate)));
     }
+    for criterion in told.covered() {
+        let text = format!("no test covers {}", criterion.criterion);
+        wrong(!(criterion.tests.is_empty() && criterion.weak_tests.is_empty()), &text);
+    }
     if let Some(task) = task {
         let is_proven = |gate: &&EvidenceGate| gate.kind == EvidenceKind::Task;
         let mut gates = told.predicate.gates.iter().filter(is_proven);
@@ -119,6 +123,7 @@ pub fn differences(told: &EvidencePredicate, known: &EvidencePredicate) -> Vec<&
         ("the task", told.task != known.task),
         ("the gates", told.gates != known.gates),
         ("the reviews", told.reviews != known.reviews),
+        ("the coverage", told.coverage != known.coverage),
         ("the acceptance", told.acceptance != known.acceptance),
         ("what was waived", told.waived != known.waived),
         ("the doubts", told.doubts != known.doubts),

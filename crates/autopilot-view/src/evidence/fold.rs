@@ -1,5 +1,6 @@
 //! The fold of one merged task.
 
+use super::coverage::coverage;
 use super::three_runs::three_runs;
 use super::{
     EvidenceAcceptance, EvidenceCommand, EvidenceDoubt, EvidenceGate, EvidenceKind,
@@ -67,6 +68,7 @@ pub fn statement_of_merge(
             .and_then(|it| review(Step::Review, it))
             .into_iter()
             .collect(),
+        coverage: task.shown(Step::Coverage).map(coverage).unwrap_or_default(),
         acceptance: acceptance(task, own_tree, source),
         waived: waived(task),
         doubts: doubts(run, task),
@@ -103,6 +105,7 @@ pub(super) fn empty(run: &Run, source: EvidenceSource<'_>) -> EvidencePredicate 
         task: None,
         gates: Vec::new(),
         reviews: Vec::new(),
+        coverage: Vec::new(),
         acceptance: None,
         waived: Vec::new(),
         doubts: Vec::new(),

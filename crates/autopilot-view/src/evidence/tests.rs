@@ -225,10 +225,44 @@ fn whole() -> EvidenceWhole {
         proof: "cold".to_owned(),
         gates: Vec::new(),
         reviews: Vec::new(),
+        coverage: Vec::new(),
         acceptance: None,
         waived: Vec::new(),
         doubts: Vec::new(),
     }
+}
+
+#[test]
+fn the_tests_of_each_criterion_are_told_and_one_without_is_wrong() {
+    use autopilot_core::coverage::{CoverageCheck, CoverageVerdict, CriterionProof};
+    let proof = CriterionProof {
+        criterion: "AC-1".to_owned(),
+        text: "it adds".to_owned(),
+        tests: ["a::adds".to_owned()].into(),
+        weak_tests: ["b::adds".to_owned()].into(),
+        missing: None,
+    };
+    let verdict = CoverageVerdict::Covered;
+    let check = CoverageCheck { verdict, criteria: vec![proof], ..CoverageCheck::default() };
+    let facts = Facts { coverage: Some(Box::new(check)), ..Facts::default() };
+    let mut task = task();
+    task.results.insert(Step::Coverage, shown(5, facts));
+    let told = statement_of_merge(&run(), &task, &merged(), source()).unwrap();
+    let json = serde_json::to_value(&told.predicate.coverage).unwrap();
+    let row = serde_json::json!({
+        "criterion": "AC-1", "text": "it adds", "tests": ["a::adds"], "weakTests": ["b::adds"],
+    });
+    assert_eq!(json, serde_json::json!([row]));
+    assert_eq!(faults(&told, &commit()), []);
+    let mut forged = told.clone();
+    forged.predicate.coverage[0].tests.clear();
+    assert_eq!(faults(&forged, &commit()), [], "a weak one is one");
+    assert_eq!(differences(&forged.predicate, &told.predicate), ["the coverage"]);
+    forged.predicate.coverage[0].weak_tests.clear();
+    assert_eq!(
+        faults(&forged, &commit()),
+        [EvidenceFault::Wrong("no test covers AC-1".to_owned())]
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The statement about the result of a whole run, on the last commit of its branch.
 
+use super::coverage::coverage;
 use super::fold::{self, EvidenceSource, MergedCommit};
 use super::{EvidenceKind, EvidenceStatement, EvidenceWhole};
 use crate::{LastProof, doubts, still_shown, unreviewed, waivers};
@@ -42,6 +43,7 @@ pub fn with_whole(
         proof: LastProof::of(state).map_or("cold", LastProof::word).to_owned(),
         gates: gates.into_iter().filter_map(gate).collect(),
         reviews: judged.collect(),
+        coverage: still_shown(state, Step::Coverage).map(coverage).unwrap_or_default(),
         acceptance,
         waived: waivers(state).iter().cloned().chain(unreviewed).collect(),
         doubts: told.collect(),

@@ -151,6 +151,25 @@ fn a_new_test_is_red_if_it_fails_without_the_change() {
 }
 
 #[test]
+fn a_test_that_is_left_out_without_the_change_hides_behind_no_other() {
+    let of = |new: &str, source, red: &str| {
+        let mut seen = seen(tests(0, "+t::a"), tests(0, &format!("+t::a {new}")), plain(0));
+        seen.no_regression.clear();
+        let mut run = tests(1, red);
+        run.report.as_mut().unwrap().source = source;
+        seen.red(vec![run])
+    };
+    use ReportSource::{Output, Runner};
+    assert_eq!(of("+t::n +t::v", Runner, "-t::n ~t::v"), "proven t::n | weak  | not t::v");
+    assert_eq!(of("+t::n +t::v", Runner, "-t::n"), "proven t::n | weak  | not t::v");
+    assert_eq!(of("+t::n +t::v[1::2]", Runner, "-t::n"), "proven t::n | weak  | not t::v[1::2]");
+    // Another file may not have loaded, and other sources do not say what did.
+    assert_eq!(of("+t::n +u::v", Runner, "-t::n"), "proven t::n | weak u::v | not ");
+    assert_eq!(of("+t::n +t::v", Output, "-t::n"), "proven t::n | weak t::v | not ");
+    assert_eq!(of("+n +v", Runner, "-n"), "proven n | weak v | not ");
+}
+
+#[test]
 fn a_changed_test_counts_and_a_moved_one_does_not() {
     let mut changed = seen(tests(0, "+a"), tests(0, "+a +m"), tests(0, "+a"));
     changed.changed.insert("a".to_owned());

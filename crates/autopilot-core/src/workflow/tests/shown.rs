@@ -254,6 +254,7 @@ fn completion_with(results: &[StepResult], validation: &[SeenCommand]) -> String
     let workflow = checked("fix; test after fix").workflow;
     let rules = rules();
     let facts = CompletionPrompt {
+        uncovered: None,
         open: &[],
         task: "Fix the authentication bug",
         workflow: &workflow,
