@@ -65,7 +65,7 @@ pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
     }
     text.push_str(&open_tests(facts.open, caps));
     text.push_str(&claims(facts, caps));
-    let asked = Verdict { judge: JUDGE, validation: facts.validation, gate: facts.gate };
+    let asked = AskedVerdict { judge: JUDGE, validation: facts.validation, gate: facts.gate };
     text.push_str(&asked.text(facts.schema, caps));
     text
 }
@@ -124,14 +124,14 @@ fn claims(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
 const JUDGE: &str = "- Judge whether the change meets every acceptance criterion, and whether it is correct and safe.\n";
 
 /// What a reviewer is asked for.
-pub(super) struct Verdict<'a> {
+pub(super) struct AskedVerdict<'a> {
     /// What to judge, as the first lines of a list.
     pub judge: &'a str,
     pub validation: &'a [SeenCommand],
     pub gate: ReviewGate,
 }
 
-impl Verdict<'_> {
+impl AskedVerdict<'_> {
     /// The last part of the prompt, with the schema of the answer.
     pub(super) fn text(&self, schema: &str, caps: Caps) -> String {
         let failed: Vec<String> = self

@@ -1,7 +1,7 @@
 //! The prompt for the review of a plan's result as a whole.
 
 use super::part::{block, bullets, numbered};
-use super::review::{MATERIAL, Verdict, checks, criteria, open_tests, restored};
+use super::review::{AskedVerdict, MATERIAL, checks, criteria, open_tests, restored};
 use super::{Caps, ReviewedTask, WholeReviewPrompt};
 use crate::number::count;
 
@@ -44,7 +44,7 @@ pub fn whole_reviewer(facts: &WholeReviewPrompt<'_>, caps: Caps) -> String {
             text.push_str(&block(title, "text", &lines.join("\n"), caps));
         }
     }
-    let asked = Verdict { judge: JUDGE, validation: facts.validation, gate: facts.gate };
+    let asked = AskedVerdict { judge: JUDGE, validation: facts.validation, gate: facts.gate };
     text.push_str(&asked.text(facts.schema, caps));
     text
 }
