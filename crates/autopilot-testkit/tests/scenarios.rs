@@ -9,6 +9,8 @@ use autopilot_testkit::scenario::{Story, play};
 mod goal;
 #[path = "scenarios/guard.rs"]
 mod guard;
+#[path = "scenarios/holdout.rs"]
+mod holdout;
 #[path = "scenarios/machine.rs"]
 mod machine;
 #[path = "scenarios/proof.rs"]
