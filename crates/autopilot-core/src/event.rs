@@ -263,6 +263,9 @@ pub struct RunSpec {
     pub config: String,
     /// Failures of the base are allowed and only new ones count.
     pub red_base_allowed: bool,
+    /// The digest of the held-out tests, which also names the copy that the run is judged by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub options: Options,
     /// The specification and the switches of the run itself, besides those of its tasks.

@@ -4,6 +4,7 @@
 use crate::doubt::{Doubt, DoubtKind};
 use crate::flaky::FirstTry;
 use crate::guard::{Finding, FindingSource, Severity};
+use crate::holdout::HeldOutRun;
 use crate::test_report::TestReport;
 use crate::three_runs::ThreeRuns;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ pub struct SeenCommand {
     /// The tests by the report of their runner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<TestReport>>,
+    /// What is kept of a run over the held-out files; nothing else of this result comes from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<Box<HeldOutRun>>,
 }
 
 impl RoundEvidence {
@@ -193,7 +197,8 @@ impl SeenCommand {
 
     /// Returns whether the base has the same failure.
     pub fn is_known(&self, base: &RoundEvidence) -> bool {
-        base.checks.iter().any(|base| self.is_as_on(base))
+        let only_known = self.holdout.as_ref().is_some_and(|run| run.only_known);
+        only_known || base.checks.iter().any(|base| self.is_as_on(base))
     }
 
     /// Returns whether the command fails no worse than on the base: it ends the same way, and

@@ -24,6 +24,7 @@ pub mod flow;
 pub mod gate_book;
 pub mod gate_order;
 pub mod guard;
+pub mod holdout;
 pub mod id;
 pub mod input;
 pub mod instruction;

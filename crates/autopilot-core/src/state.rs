@@ -66,6 +66,8 @@ pub struct Run {
     pub limits: Limits,
     pub config: String,
     pub red_base_allowed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<String>,
     #[serde(default)]
     pub options: Options,
     pub plan: Option<String>,

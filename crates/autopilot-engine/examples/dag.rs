@@ -234,6 +234,7 @@ fn spec() -> RunSpec {
         limits: Limits { workers_max: 4, effects_max: 4, ..Limits::default() },
         config: String::new(),
         red_base_allowed: false,
+        holdout: None,
         options: Default::default(),
         whole: TaskEntry::default(),
         plan: None,

@@ -16,6 +16,7 @@ pub use settings::{check_prices, check_settings, costs_unknown, late_limits, ste
 pub use since::changed_since;
 pub use skill::check_skills;
 
+use crate::holdout::HeldOutSet;
 use crate::inbox::LimitChange;
 use autopilot_core::config::{
     Config, ConfigFaults, GenerateCases, HumanGate, Options, ProofGate, Warning,
@@ -23,6 +24,7 @@ use autopilot_core::config::{
 use autopilot_core::event::{RunSpec, TaskEntry};
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flow::Flow;
+use autopilot_core::holdout::HoldoutFault;
 use autopilot_core::id::Micros;
 use autopilot_core::limit::Limits;
 use autopilot_core::number::count;
@@ -109,6 +111,10 @@ pub enum BeginError {
     Settings { faults: Vec<String> },
     #[error("{}\nlooked in {}", faults.join("\n"), looked_in.join(", "))]
     Skill { faults: Vec<String>, looked_in: Vec<String> },
+    #[error(transparent)]
+    Holdout(#[from] HoldoutFault),
+    #[error("cannot keep a copy of the held-out tests in the state directory")]
+    HoldoutCopy(#[source] std::io::Error),
     #[error("--out `{path}` can't be used")]
     Out { path: Utf8PathBuf, source: OutFault },
     #[error("{role}")]
@@ -275,6 +281,7 @@ pub fn prepare(
     config: &Config,
     run: &str,
     repo: &UserRepo,
+    holdout: Option<&HeldOutSet>,
 ) -> PreparedRun {
     let mut texts = Vec::new();
     let mut keep = |text: String| {
@@ -325,6 +332,7 @@ pub fn prepare(
         limits: request.limits.applied_to(&limits_of(config, tasks.flow)),
         config: pinned,
         red_base_allowed: request.allow_red_base,
+        holdout: holdout.map(|set| set.tests.digest.clone()),
         options: request.options.clone(),
         whole,
         plan,

@@ -21,6 +21,7 @@ pub mod further;
 mod gate_record;
 mod gate_site;
 mod goal;
+mod holdout;
 mod home;
 mod left_session;
 mod lend;

@@ -17,6 +17,7 @@ mod exposure;
 pub mod feed;
 pub mod flag;
 pub mod further;
+pub mod holdout;
 pub mod host;
 pub mod inbox;
 pub mod job;

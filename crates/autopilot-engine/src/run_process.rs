@@ -189,7 +189,7 @@ pub fn open(
             let is_replay = player.is_some();
             known_run::go_on(found, &journal, &intent, &place, config, is_replay, notice)?
         }
-        None => choice::new_run(&intent, &mut journal, &repo, config, &machine)?,
+        None => choice::new_run(&intent, &mut journal, (&place, &repo), config, &machine)?,
     };
     let first = first_input::first_inputs(&intent, &chosen);
     if intent.has_asks() {

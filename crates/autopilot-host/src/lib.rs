@@ -13,6 +13,7 @@ pub mod file;
 pub mod forge;
 pub mod git;
 pub mod hand;
+pub mod held_out;
 pub mod interrupt;
 pub mod jail;
 pub mod life;

@@ -313,6 +313,7 @@ fn run(random: &mut Random) -> RunSpec {
         limits: limits(random),
         config: "c".into(),
         red_base_allowed: false,
+        holdout: None,
         options: Default::default(),
         whole: TaskEntry::default(),
         plan: None,

@@ -11,6 +11,8 @@ mod coverage;
 mod goal;
 #[path = "scenarios/guard.rs"]
 mod guard;
+#[path = "scenarios/holdout.rs"]
+mod holdout;
 #[path = "scenarios/machine.rs"]
 mod machine;
 #[path = "scenarios/proof.rs"]

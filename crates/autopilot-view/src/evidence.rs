@@ -166,6 +166,10 @@ pub struct EvidenceCommand {
     /// The tests that failed in a first try on the same tree; none if there was no second try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Vec<String>>,
+    /// The SHA-256 of the held-out files that lay over the tree; none where there were none. Without
+    /// those files the command can't be run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out_sha256: Option<String>,
 }
 
 /// The most names of tests of one command in a statement, of each outcome; the rest is counted.

@@ -329,7 +329,10 @@ impl From<RunProcessError> for CommandFailure {
 impl From<BeginError> for CommandFailure {
     fn from(error: BeginError) -> CommandFailure {
         match error {
-            BeginError::Agent { .. } | BeginError::Settings { .. } => CommandFailure::config(error),
+            BeginError::Agent { .. } | BeginError::Settings { .. } | BeginError::Holdout(_) => {
+                CommandFailure::config(error)
+            }
+            BeginError::HoldoutCopy(_) => CommandFailure::failed(error),
             BeginError::Skill { .. } => CommandFailure::config(error).hint(
                 "`autopilot skills` lists those there are; a text that means something else says \
                  so with `skills: []` in its front matter",

@@ -196,7 +196,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   yardstick_changes: reviewed  # a test of the base that fails needs the task's text or the reviewer's consent;
 #                                # told: you are only told; refused: only the task's text counts
 #   reports: []                  # reports that your test runner writes, as in ["target/**/TEST-*.xml"]
-#   holdout: null                # a directory of tests that agents never see, as in ../holdout
+#   holdout: null                # a directory outside of tests that no agent sees, as in ../holdout; a builder is
+#                                # told the names of those that fail, and nothing else
 #   whole_review: true           # review the whole change of a plan against the plan's goal
 #   human: none                  # deferred: approve before the result leaves; three: also approve the plan
 #   home: [.asdfrc, .bundle/config, .cargo/config.toml, .condarc, .config/git/config, .config/go/env,

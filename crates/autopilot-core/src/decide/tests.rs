@@ -42,6 +42,7 @@ impl RuleStory {
             limits: Limits { rounds_max, workers_max: 4, ..Limits::default() },
             config: "c".into(),
             red_base_allowed: false,
+            holdout: None,
             options: Default::default(),
             whole: TaskEntry::default(),
             plan: None,

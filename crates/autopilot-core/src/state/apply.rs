@@ -408,6 +408,7 @@ impl Run {
             limits: spec.limits.clone(),
             config: spec.config.clone(),
             red_base_allowed: spec.red_base_allowed,
+            holdout: spec.holdout.clone(),
             options: spec.options.clone(),
             plan: spec.plan.clone(),
             started_at: at,

@@ -167,7 +167,8 @@ pub fn red_tests(runs: &RunsSeen<'_>) -> RedTests {
     if runs.red.is_empty() {
         return red;
     }
-    for green in runs.green {
+    // Held-out tests are of no change.
+    for green in runs.green.iter().filter(|green| green.holdout.is_none()) {
         let ran: Vec<&SeenCommand> =
             runs.red.iter().filter_map(|run| same(&run.checks, green)).collect();
         match report(Some(green)) {

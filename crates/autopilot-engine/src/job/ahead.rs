@@ -47,7 +47,7 @@ impl Job {
             let count = self.context.config.worktrees.ports;
             let _held = self.context.workshop.ports.lease(self.want.id, count)?;
             let commands = match self.task.parent {
-                Some(_) => user_command::validation(&self, Some(&self.spec()?)),
+                Some(_) => self.commands_of_task()?,
                 None => self.commands_of_all()?,
             };
             self.checks(&self.commit()?, commands, self.began).await
@@ -82,9 +82,14 @@ impl Job {
         self.checks(&self.commit()?, commands, self.began).await
     }
 
+    /// The commands that prove a task by itself.
+    fn commands_of_task(&self) -> Result<Vec<(&'static str, String)>, JobError> {
+        Ok(self.with_holdout(user_command::validation(self, Some(&self.spec()?)), false))
+    }
+
     /// PROVE of a task whose tree becomes the result of the run.
     pub(super) async fn prove_task(&self) -> Result<Done, JobError> {
-        let gate = self.proof(user_command::validation(self, Some(&self.spec()?))).await?;
+        let gate = self.proof(self.commands_of_task()?).await?;
         let evidence = gate.evidence();
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
         let NewFailures { reasons, excused } = self.new_failures(&gate.checks, &evidence)?;

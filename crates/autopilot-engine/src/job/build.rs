@@ -15,6 +15,7 @@ use autopilot_core::event::{Facts, Outcome};
 use autopilot_core::flow::RoundReason;
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::guard::{Finding, FindingSource, Severity, broken_rules};
+use autopilot_core::holdout::HeldOutRun;
 use autopilot_core::id::AttemptId;
 use autopilot_core::number::count;
 use autopilot_core::plan::TaskBody;
@@ -230,6 +231,8 @@ impl Job {
         findings.extend(three_runs::findings_of(self.run.limits.yardstick_changes, &self.task));
         let base = self.known_failures()?;
         findings.extend(validation.checks.iter().filter_map(|seen| seen.tampering_finding(&base)));
+        let held_out = validation.checks.iter().filter_map(|seen| seen.holdout.as_deref());
+        findings.extend(held_out.flat_map(HeldOutRun::findings));
         let fix = Fix {
             build,
             findings: &findings,

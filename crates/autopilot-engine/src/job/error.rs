@@ -73,6 +73,10 @@ pub enum JobError {
     Money(#[from] super::billing::BudgetGone),
     #[error("the process that supervised it was killed")]
     Supervisor,
+    #[error(
+        "the copy of the held-out tests that the run began with is gone from the state directory"
+    )]
+    NoHoldout,
     #[error("the attempt was cancelled")]
     NotWanted,
     #[error("{} is not UTF-8", .path.display())]

@@ -7,6 +7,7 @@ use autopilot_core::doubt::{Doubt, DoubtKind};
 use autopilot_core::event::{Facts, FailedCommand};
 use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use autopilot_core::flaky::flaky_note;
+use autopilot_core::holdout::HeldOutRun;
 use autopilot_core::prompt::Caps;
 use autopilot_core::step::Step;
 use autopilot_core::test_report::TestTally;
@@ -96,6 +97,8 @@ impl Job {
         let flaky = evidence.checks.iter().filter_map(flaky_note);
         facts.doubts.extend(flaky.map(|text| Doubt::new(DoubtKind::Flaky, text)));
         facts.doubts.extend(evidence.checks.iter().filter_map(SeenCommand::unasked));
+        let held_out = evidence.checks.iter().filter_map(|seen| seen.holdout.as_deref());
+        facts.doubts.extend(held_out.flat_map(HeldOutRun::doubts));
         facts.doubts.extend(gate.doubts.iter().cloned());
         Ok(Facts { warm: gate.is_warm, ..facts })
     }

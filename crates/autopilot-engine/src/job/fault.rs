@@ -91,6 +91,7 @@ pub fn blame(error: &JobError) -> Blame {
         | JobError::Json(_)
         | JobError::Schema(_)
         | JobError::NoJob { .. }
+        | JobError::NoHoldout
         | JobError::Panicked
         | JobError::Internal(_) => Blame::Machine(MachineFault::Internal),
         // A sandbox that was asked for and is not there is a matter of the configuration.

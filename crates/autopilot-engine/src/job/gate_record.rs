@@ -11,6 +11,7 @@ use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::fingerprint::sha256_hex;
 use autopilot_core::flaky::{FirstTry, flaky_gate_note};
 use autopilot_core::gate_book::GateMark;
+use autopilot_core::holdout::HOLDOUT;
 use autopilot_core::step::Step;
 use autopilot_host::git::Oid;
 
@@ -53,7 +54,13 @@ impl Job {
             grounds.push((*name, self.seed_key(line)?));
         }
         grounds.sort();
-        let text = serde_json::to_string(&(tree.to_string(), grounds, is_warm));
+        // Other held-out tests are another gate.
+        let is_held_out = commands.iter().any(|(name, _)| *name == HOLDOUT);
+        let held_out = self.run.holdout.as_deref().filter(|_| is_held_out);
+        let text = match held_out {
+            None => serde_json::to_string(&(tree.to_string(), grounds, is_warm)),
+            Some(digest) => serde_json::to_string(&(tree.to_string(), grounds, is_warm, digest)),
+        };
         Ok(sha256_hex(text.map_err(JobError::Json)?.as_bytes()))
     }
 

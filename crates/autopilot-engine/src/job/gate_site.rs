@@ -95,6 +95,11 @@ impl GateSite {
         Ok(CommandSite { dir, purpose: For::Proof, room, trees: self.trees() })
     }
 
+    /// The directory outside into which files of the worktree can be written.
+    pub fn tree(&self) -> Option<PathBuf> {
+        self.trees().into_iter().next()
+    }
+
     /// The directories outside that have the worktree's files.
     fn trees(&self) -> Vec<PathBuf> {
         match self {

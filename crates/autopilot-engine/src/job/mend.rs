@@ -101,11 +101,18 @@ impl Job {
         let (name, number) = self.free_name(kind)?;
         let mut goal = mending.goal();
         for check in failed {
+            if let Some(run) = &check.holdout {
+                goal.push_str(&format!("\n{}", run.lines().join("\n")));
+                continue;
+            }
             let output = tail(&check.ran.tail, TAIL_LINES_MAX);
             goal.push_str(&format!("\n`{}`: {}\n{output}", check.line, check.failure()));
         }
-        let mut acceptance: Vec<String> =
-            failed.iter().map(|check| format!("`{}` exits with 0", check.line)).collect();
+        let accepted = |check: &&CommandCheck| match check.holdout {
+            Some(_) => "the held-out tests, which nobody shows you, pass".to_owned(),
+            None => format!("`{}` exits with 0", check.line),
+        };
+        let mut acceptance: Vec<String> = failed.iter().map(accepted).collect();
         if let Mending::Review { wanted, .. } = mending {
             acceptance.extend(wanted.acceptance(&whole.acceptance));
         }

@@ -48,7 +48,7 @@ impl Job {
         }
         let is_proven_alone = self.task.pipeline.place(Step::Validate).is_some();
         let commands = match is_proven_alone {
-            true => user_command::validation(self, Some(&self.spec()?)),
+            true => self.with_holdout(user_command::validation(self, Some(&self.spec()?)), false),
             false => Vec::new(),
         };
         let (of, cancel) = (work.of.clone(), self.cancel.clone());

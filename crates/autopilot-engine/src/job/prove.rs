@@ -107,7 +107,7 @@ impl Job {
                 commands.push(command.clone());
             }
         }
-        commands
+        self.with_holdout(commands, true)
     }
 
     /// The first task whose merge makes one of its own commands, or of those before it, fail from
@@ -117,6 +117,10 @@ impl Job {
         merged: &'a [MergedWork],
         failed: &[&CommandCheck],
     ) -> Result<Option<&'a str>, JobError> {
+        // Of what is held out no task has a command of its own.
+        if failed.iter().all(|check| check.holdout.is_some()) {
+            return Ok(None);
+        }
         let mut halving = Halving::new(0, merged.len());
         while let Some(at) = halving.next() {
             // The whole has just been seen.

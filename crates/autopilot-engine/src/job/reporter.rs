@@ -9,6 +9,7 @@ use super::{Job, JobError};
 use crate::environment::Variables;
 use crate::environment::reporter::{self, RunnerFacts};
 use autopilot_core::guard::path::PathPatterns;
+use autopilot_core::holdout::HOLDOUT;
 use autopilot_core::test_report::hook::{self, ReportFile};
 use autopilot_core::test_report::{AskedRun, REPORTED, TestReport, file, output};
 use autopilot_host::dir;
@@ -52,7 +53,7 @@ impl Job {
         asking: Asking,
         variables: &mut Variables,
     ) -> Result<Option<AskedReport>, JobError> {
-        if site.purpose != For::Proof || !REPORTED.contains(&name) {
+        if site.purpose != For::Proof || !(name == HOLDOUT || REPORTED.contains(&name)) {
             return Ok(None);
         }
         let own = self.gate_room().tmp;

@@ -6,6 +6,7 @@ use super::process::jail_network;
 use super::workshop::For;
 use super::{Job, JobError};
 use crate::environment::{GateRoom, kept_from_gates, python_path_files, user_home};
+use crate::holdout;
 use autopilot_core::step::CacheUse;
 use autopilot_host::agent_home::HomePlan;
 use autopilot_host::jail::{JailNetwork, JailPlan};
@@ -47,6 +48,7 @@ impl Job {
     pub(super) fn jail(&self, purpose: For, write: Vec<PathBuf>, tmp: Option<PathBuf>) -> JailPlan {
         let (place, config) = (&self.context.place, &self.context.config.sandbox);
         let mut hide = place.all_states();
+        hide.extend(holdout::directory(&self.context.config, &place.root));
         if purpose == For::Proof {
             hide.push(place.views());
             hide.extend(kept_from_gates(&self.context.variables));

@@ -8,9 +8,11 @@ use super::reporter::Asking;
 use super::workshop::{For, Workshop};
 use super::{Job, JobError};
 use crate::environment::{self, GateRoom, VERSION_BYTES_MAX, Variables};
+use autopilot_agents::ExitFacts;
 use autopilot_core::evidence::SeenCommand;
 use autopilot_core::fingerprint::{failing_tests, failure_fingerprint, sha256_hex};
 use autopilot_core::flaky::FirstTry;
+use autopilot_core::holdout::{HOLDOUT, HeldOutRun};
 use autopilot_core::id::AttemptId;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::test_report::TestReport;
@@ -49,6 +51,8 @@ pub struct CommandCheck {
     pub report: Option<Box<TestReport>>,
     /// What asks runners for their reports was at work.
     pub was_asked: bool,
+    /// What is told of a run over the held-out files; the rest has nothing of it.
+    pub holdout: Option<Box<HeldOutRun>>,
 }
 
 impl CommandCheck {
@@ -81,6 +85,9 @@ impl CommandCheck {
 
     /// The failure as a sentence: `tests failed with exit code 1`.
     pub fn failure(&self) -> String {
+        if let Some(run) = &self.holdout {
+            return run.sentence();
+        }
         if self.changed && self.name == FORMAT && self.ran.exit.code == Some(0) {
             return "format would change files".to_owned();
         }
@@ -109,7 +116,10 @@ impl CommandCheck {
         let text = &self.ran.text;
         SeenCommand {
             name: self.name.to_owned(),
-            command: self.line.clone(),
+            command: match self.holdout {
+                Some(_) => format!("{} (with the held-out tests)", self.line),
+                None => self.line.clone(),
+            },
             exit_code: self.ran.exit.code,
             output: self.ran.tail.clone(),
             log: self.log.clone(),
@@ -123,6 +133,33 @@ impl CommandCheck {
             ms: Some(self.ms),
             first_try: self.first_try.clone(),
             report: self.report.clone(),
+            holdout: self.holdout.clone(),
+        }
+    }
+
+    /// The result of a run over the held-out files, reduced to what may be told of it.
+    pub fn without_output(self, run: HeldOutRun, log: String, sha256: String) -> CommandCheck {
+        let text = run.lines().join("\n");
+        // The exit code and a signal are the program's to choose.
+        let code = i32::from(!run.passed());
+        let exit = ExitFacts {
+            code: Some(code),
+            signal: None,
+            timed_out: false,
+            stuck: false,
+            lingered: false,
+        };
+        CommandCheck {
+            ran: ProcessResult { exit, tail: text, text: String::new(), notes: Vec::new() },
+            log,
+            log_sha256: Some(sha256),
+            changed: false,
+            rewrote: Vec::new(),
+            first_try: None,
+            report: None,
+            was_asked: false,
+            holdout: Some(Box::new(run)),
+            ..self
         }
     }
 }
@@ -223,7 +260,11 @@ impl Job {
             }
         };
         let asked = self.ask_runners((name, line), site, asking, &mut variables)?;
-        let log = self.log_name(&format!("validation_{name}"));
+        let is_held_out = name == HOLDOUT;
+        let log = match is_held_out {
+            true => self.private_log(name)?,
+            false => self.log_name(&format!("validation_{name}")),
+        };
         let program = JobProgram {
             program: Utf8PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), line.to_owned()],
@@ -236,7 +277,11 @@ impl Job {
             write: Vec::new(),
             room: site.room.clone(),
         };
-        let show = |_, line: &str, _| self.show_output(line);
+        let show = |_, line: &str, _| {
+            if !is_held_out {
+                self.show_output(line);
+            }
+        };
         let began = Instant::now();
         let ran = self.run_spoken_to(program, show, async |_, _| {}).await?;
         // Without the log there is no digest of it; the exit code is the proof.
@@ -258,6 +303,7 @@ impl Job {
             first_try: None,
             report: report.map(Box::new),
             was_asked,
+            holdout: None,
         })
     }
 }

@@ -28,6 +28,7 @@ impl Job {
         let change = self.change()?;
         let findings = if is_whole { Vec::new() } else { self.guard(&change, &spec)? };
         let commands = user_command::validation(self, Some(&spec));
+        let commands = self.with_holdout(commands, is_whole);
         let gate = self.checks(&commit, commands.clone(), self.began).await?;
         let checks = &gate.checks;
         let mut evidence = RoundEvidence {

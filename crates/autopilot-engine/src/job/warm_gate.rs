@@ -10,6 +10,7 @@ use super::user_command::CommandCheck;
 use super::{Job, JobError};
 use autopilot_core::doubt::Doubt;
 use autopilot_core::gate_book::GateMark;
+use autopilot_core::holdout::HOLDOUT;
 use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
 use autopilot_core::warmth::{self, LastWord, RedLook};
@@ -160,13 +161,16 @@ impl Job {
         commands: Vec<(&'static str, String)>,
         since: Instant,
     ) -> Result<GateRun, JobError> {
+        let (held, commands): (Vec<_>, Vec<_>) =
+            commands.into_iter().partition(|(name, _)| *name == HOLDOUT);
         let commands = self.in_order(commands)?;
+        let all = [commands.clone(), held.clone()].concat();
         let ground = self.ground(commit, &commands)?;
         let may_be_warm = matches!(ground, GateGround::Seeds);
-        if let Some(run) = self.known_gate(commit, &commands, may_be_warm)? {
+        if let Some(run) = self.known_gate(commit, &all, may_be_warm)? {
             return Ok(run);
         }
-        let before = self.gate_key(commit, &commands, false)?;
+        let before = self.gate_key(commit, &all, false)?;
         let mut run = GateRun::default();
         if let GateGround::NothingFor(why) = &ground {
             run.notes.push(format!("checked from nothing, because {why}"));
@@ -198,7 +202,8 @@ impl Job {
             run.checks.push(check);
             run.notes.extend(notes);
         }
-        self.marked(run, commit, &commands, &before)
+        self.held_out_checks(commit, &held, &mut run).await?;
+        self.marked(run, commit, &all, &before)
     }
 
     /// Whether the commands of a gate run at once: each needs a room of its own, and ports of its own.

@@ -12,7 +12,7 @@ use autopilot_host::git::{GitCommand, GitError, Oid, RepoRefusal};
 use autopilot_view::evidence::{EvidenceFault, EvidenceStatement, faults, lack_of_proof};
 use journal::KnownEvidence;
 use objects::{ChainCommit, EvidenceStore};
-use rerun::{RerunCommand, RerunError};
+use rerun::{RerunCommand, RerunError, held_out};
 use serde::Serialize;
 use std::path::Path;
 
@@ -67,6 +67,9 @@ pub struct VerifiedTarget {
     /// The commands that were run again on this machine, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun: Option<Vec<RerunCommand>>,
+    /// The digest of the held-out tests, which were not run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
 }
 
 impl VerifiedTarget {
@@ -82,6 +85,7 @@ impl VerifiedTarget {
         let is_proven = again.as_ref().is_ok_and(|again| again.iter().all(RerunCommand::holds));
         match again {
             Ok(again) => {
+                self.held_out = self.statement().and_then(held_out).map(str::to_owned);
                 if !is_proven {
                     self.verdict = self.verdict.max(Verification::DoesNotHold);
                     self.findings
@@ -184,6 +188,7 @@ pub fn verify(
         commits,
         findings: all.iter().map(|fault| fault.text().to_owned()).collect(),
         rerun: None,
+        held_out: None,
     })
 }
 

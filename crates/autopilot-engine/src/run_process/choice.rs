@@ -5,8 +5,9 @@
 
 use super::model_change::ModelChange;
 use super::{Intent, Machine, RunProcessError};
-use crate::begin::{self, PreparedRun, RunRequest};
+use crate::begin::{self, BeginError, PreparedRun, RunRequest};
 use crate::clock;
+use crate::holdout;
 use crate::place::StatePaths;
 use crate::store::{self, StoreError};
 use crate::workspace::{self, WorkspaceError};
@@ -126,14 +127,18 @@ pub fn nothing_to_resume(history: &dyn JournalHistory) -> RunProcessError {
 pub fn new_run(
     intent: &Intent,
     journal: &mut SqliteJournal,
-    repo: &UserRepo,
+    (place, repo): (&StatePaths, &UserRepo),
     config: Config,
     machine: &Machine,
 ) -> Result<ChosenRun, RunProcessError> {
     let prepared = match intent {
         Intent::Begin { tasks, request, .. } => {
             let run = format!("{}-{}", clock::stamp(), machine.salt);
-            begin::prepare(tasks, request, &config, &run, repo)
+            let set = holdout::look(&config, place, &repo.common_dir).map_err(BeginError::from)?;
+            if let Some(set) = &set {
+                holdout::pin(set, place).map_err(BeginError::HoldoutCopy)?;
+            }
+            begin::prepare(tasks, request, &config, &run, repo, set.as_ref())
         }
         Intent::Again { spec, texts } => {
             PreparedRun { spec: (**spec).clone(), texts: texts.clone() }

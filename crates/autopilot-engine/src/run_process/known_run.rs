@@ -6,6 +6,7 @@ use super::model_change::{ModelChange, check_prices};
 use super::{Intent, RunProcessError};
 use crate::begin;
 use crate::flag::Flag;
+use crate::holdout;
 use crate::place::StatePaths;
 use autopilot_core::config::Config;
 use autopilot_core::flow::FlowFiles;
@@ -48,6 +49,16 @@ pub fn go_on(
         notice("config.yml has changed since the run started; the run keeps its configuration");
     }
     tell_changes(intent, &state, place, notice);
+    if pinned.gates.holdout.is_some() && state.run.holdout.is_none() {
+        notice("the run began before held-out tests were run; it goes on without them");
+    }
+    if let Some(digest) = &state.run.holdout
+        && holdout::is_edited(&pinned, place, digest)
+    {
+        notice(
+            "the held-out tests have changed since the run started; the run keeps those of its start",
+        );
+    }
     Ok(ChosenRun { run: run.id, state, config: pinned, models, prepared: None })
 }
 

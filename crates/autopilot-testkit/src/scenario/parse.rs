@@ -88,6 +88,7 @@ fn run(head: &str) -> Result<RunSpec, String> {
         limits: Limits::default(),
         config: "c".into(),
         red_base_allowed: false,
+        holdout: None,
         options: Default::default(),
         whole: TaskEntry::default(),
         plan: None,

@@ -48,6 +48,7 @@ impl SampleRun {
             limits,
             config: String::new(),
             red_base_allowed: false,
+            holdout: None,
             options: Default::default(),
             whole: TaskEntry::default(),
             plan: None,

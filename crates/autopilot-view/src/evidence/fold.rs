@@ -144,6 +144,7 @@ pub(super) fn gate(
 }
 
 pub(super) fn command(seen: &SeenCommand) -> EvidenceCommand {
+    let held_out = seen.holdout.as_deref();
     EvidenceCommand {
         name: seen.name.clone(),
         command: seen.command.clone(),
@@ -155,8 +156,14 @@ pub(super) fn command(seen: &SeenCommand) -> EvidenceCommand {
         tests: seen.report.as_deref().and_then(EvidenceTests::of),
         duration_ms: seen.ms,
         log_sha256: seen.log_sha256.clone(),
-        failing: seen.failing.iter().cloned().collect(),
+        failing: seen
+            .failing
+            .iter()
+            .chain(held_out.iter().flat_map(|run| &run.failing))
+            .cloned()
+            .collect(),
         flaky: seen.first_try.as_ref().map(|first| first.failing.iter().cloned().collect()),
+        held_out_sha256: held_out.map(|run| run.digest.clone()),
     }
 }
 

@@ -29,6 +29,7 @@ impl Story {
             limits: Limits::default(),
             config: "config".into(),
             red_base_allowed: false,
+            holdout: None,
             options: Default::default(),
             whole: TaskEntry::default(),
             plan: None,

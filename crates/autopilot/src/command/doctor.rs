@@ -1,6 +1,7 @@
 //! `autopilot doctor`: checks the machine and the repository, and says how to get what is missing.
 
 mod finding;
+mod holdout;
 mod look;
 mod paths;
 mod programs;
@@ -92,6 +93,7 @@ fn configured(place: &StatePaths, repo: Option<&UserRepo>) -> Vec<DoctorFinding>
     findings.push(separation::look(config.sandbox.mode));
     findings.extend(warm::look(place, &config));
     findings.extend(repo.map(|repo| yardstick::look(repo, &config)));
+    findings.extend(repo.and_then(|repo| holdout::look(repo, &config, place)));
     findings.extend(unkept(&config));
     findings.extend(config.sandbox.sockets.iter().map(|socket| {
         let text = format!("lets agents and commands through to `{socket}`, and to all it can do");

@@ -102,6 +102,13 @@ fn text(verified: &VerifiedTarget) -> String {
             let _ = writeln!(text, "    {}", one_line(line));
         }
     }
+    if let Some(digest) = &verified.held_out {
+        let _ = writeln!(
+            text,
+            "the held-out tests can't be run again: they are not in the repository (SHA-256 {})",
+            one_line(digest)
+        );
+    }
     for finding in &verified.findings {
         let _ = writeln!(text, "{}", one_line(finding));
     }

@@ -110,12 +110,20 @@ pub async fn rerun(
     Ok(again)
 }
 
+/// The digest of the held-out tests that judged the commit. They are not in the repository, so nobody runs
+/// them again by its note.
+pub fn held_out(told: &EvidenceStatement) -> Option<&str> {
+    let commands = told.gates().flat_map(|gate| &gate.commands);
+    commands.filter_map(|command| command.held_out_sha256.as_deref()).next()
+}
+
 /// The commands that ran on exactly the commit's tree, each once.
 fn commands(told: &EvidenceStatement) -> Vec<(String, String, Option<i32>)> {
     let tree = told.digest().map(|digest| digest.git_tree.as_str());
     let on_it = told.gates().filter(|gate| gate.tree.as_deref() == tree);
     let mut commands: Vec<(String, String, Option<i32>)> = Vec::new();
-    for command in on_it.flat_map(|gate| &gate.commands) {
+    let repeated = on_it.flat_map(|gate| &gate.commands).filter(|it| it.held_out_sha256.is_none());
+    for command in repeated {
         if !commands.iter().any(|(_, line, _)| *line == command.command) {
             commands.push((command.name.clone(), command.command.clone(), command.exit_code));
         }
