@@ -41,6 +41,7 @@ pub mod state;
 mod sweep;
 mod train;
 mod transfer;
+mod tree_edit;
 pub(crate) mod tree_file;
 mod tree_text;
 
