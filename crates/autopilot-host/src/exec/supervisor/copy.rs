@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use super::{FirstMessage, USAGE, receive, run};
+use crate::exec::wire::{SupervisorCommand, WireLines};
 
 /// The two of a copied process.
 enum Copied {
@@ -20,6 +21,8 @@ enum Copied {
 /// Copies this process each time that the controller hands over the control socket of a new
 /// supervisor, until there is no controller any more.
 pub(super) fn serve(mut line: UnixStream, first: OwnedFd) -> io::Result<()> {
+    // What is found out about the processor once is found out before there are copies.
+    WireLines::default().push::<SupervisorCommand>(b"?\n");
     let mut next = first;
     loop {
         match copy()? {
