@@ -19,14 +19,16 @@ use autopilot_core::config::Role;
 use autopilot_core::event::Record;
 use autopilot_core::id::Time;
 use autopilot_core::state::State;
+use autopilot_host::file::{self, Append, FileError};
 use autopilot_host::redact::Redactor;
-use autopilot_host::{dir, escape, file};
+use autopilot_host::{dir, escape};
 use autopilot_view::manifest::ManifestSetting;
 use autopilot_view::{notes, progress, state_json, status_md};
 use camino::Utf8PathBuf;
 use goal::GoalFiles;
 use plan::{Bodies, PlanFiles};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,10 @@ const FRESH_WITHIN_MS: u64 = 3_000;
 const STATE_BYTES_MAX: u64 = 256 << 20;
 /// Bytes at the end of the release notes that are searched for entries already written.
 const NOTES_TAIL_BYTES_MAX: u64 = 64 << 20;
+
+/// How a file is replaced, and how a line is added to one: waiting for the disk or not.
+type WriteWith = fn(&Path, &[u8]) -> Result<(), FileError>;
+type AppendWith = fn(&mut Append, &[u8]) -> Result<(), FileError>;
 
 /// The files of one run.
 pub struct Views {
@@ -93,7 +99,8 @@ impl Views {
             }
         }
         if !log.is_empty() {
-            self.append(self.place.views().join("logs/controller.log"), &log);
+            let path = self.place.views().join("logs/controller.log");
+            self.append(path, &log, Append::write);
         }
         self.note(notes::entries(record, state));
         self.plan.record(record, state);
@@ -122,11 +129,16 @@ impl Views {
 
     /// Writes everything that is left when the run ends.
     pub fn close(&mut self, state: &State) {
-        self.write(state);
+        self.write_with(state, file::write_atomic);
         self.plan.close(&self.place.views(), state, &self.redactor);
     }
 
+    /// Writes the files of a run that goes on, which writes them again.
     fn write(&mut self, state: &State) {
+        self.write_with(state, file::write_passing);
+    }
+
+    fn write_with(&mut self, state: &State, write: WriteWith) {
         let began = Instant::now();
         self.dirty = self.plan.write(&self.place.views(), state, &self.redactor);
         self.goal.write(&self.place, state, &self.redactor);
@@ -138,7 +150,7 @@ impl Views {
         for (name, text) in [("state.json", json), ("STATUS.md", status)] {
             // The journal holds the truth meanwhile.
             let written = ensure(&views).and_then(|()| {
-                file::write_atomic(views.join(name).as_std_path(), format!("{text}\n").as_bytes())
+                write(views.join(name).as_std_path(), format!("{text}\n").as_bytes())
                     .map_err(std::io::Error::other)
             });
             failed = failed.or(written.err());
@@ -182,11 +194,12 @@ impl Views {
         }
         if !text.is_empty() {
             autopilot_host::fail::point("notes.due");
-            self.append(path, &text);
+            // They are looked for at a boot, and not made again for a run that has ended.
+            self.append(path, &text, Append::write_durable);
         }
     }
 
-    fn append(&self, path: Utf8PathBuf, text: &str) {
+    fn append(&self, path: Utf8PathBuf, text: &str, write: AppendWith) {
         let Some(parent) = path.parent() else { return };
         // A log that can't be written must not stop the run, and there is nowhere else to report
         // it.
@@ -194,7 +207,7 @@ impl Views {
             .and_then(|()| dir::create_private(parent.as_std_path()))
             .and_then(|()| {
                 let mut log = file::append(path.as_std_path()).map_err(std::io::Error::other)?;
-                log.write_durable(text.as_bytes()).map_err(std::io::Error::other)
+                write(&mut log, text.as_bytes()).map_err(std::io::Error::other)
             });
     }
 

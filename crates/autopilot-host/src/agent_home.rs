@@ -100,13 +100,18 @@ impl HomePlan {
             let path = self.dir.join(name);
             symlink(target, &path).map_err(failed(&path))?;
         }
-        let logins = self.logins.iter().map(|login| (&login.name, login.before.as_bytes()));
-        let files = self.files.iter().map(|(name, bytes)| (name, bytes.as_slice()));
-        for (name, bytes) in files.chain(logins) {
-            let written =
-                Dir::open(&self.dir).and_then(|dir| dir.write_with_mode(name, bytes, 0o600));
+        let failed = |name: &Path| {
             let path = self.dir.join(name);
-            written.map_err(|error| HomeError::Write { path, source: error.into() })?;
+            move |error: FileError| HomeError::Write { path, source: error.into() }
+        };
+        let dir = Dir::open(&self.dir).map_err(failed(Path::new("")))?;
+        for (name, bytes) in &self.files {
+            dir.write_passing(name, bytes, Some(0o600)).map_err(failed(name))?;
+        }
+        for login in &self.logins {
+            // It may be copied back after a loss of power.
+            let written = dir.write_with_mode(&login.name, login.before.as_bytes(), 0o600);
+            written.map_err(failed(&login.name))?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Running agents and commands: each has a supervisor, and no process is left when it is over.
 //!
-//! The supervisor is a copy of our own executable (`autopilot __exec`, [`main`]). It ends its whole
+//! The supervisor is our own executable (`autopilot __exec`, [`main`]), copied from a process that
+//! has started already ([`process`]). It ends its whole
 //! process tree when asked, when its agent ends, and when this process dies in any way. If the
 //! supervisor itself is killed, this process inherits the rest of the tree and ends it
 //! ([`adopted`]).
@@ -9,22 +10,20 @@ pub mod adopted;
 mod attend;
 mod child;
 pub(crate) mod limit;
+mod process;
 mod supervisor;
 mod tree;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -177,19 +176,18 @@ pub async fn spawn(launch: Launch) -> Result<(Control, Child), SpawnError> {
         let program = launch.program.clone();
         move |source| SpawnError::Prepare { what, program, source }
     };
-    let (ours, theirs) = UnixStream::pair().map_err(prepare("open the control socket"))?;
     let (stdout, agent_stdout) = output_pipe().map_err(prepare("open the output pipe"))?;
     let (stderr, agent_stderr) = output_pipe().map_err(prepare("open the output pipe"))?;
     let (gone, gone_writer) = io::pipe().map_err(prepare("open the output pipe"))?;
     let (agent_stdin, input) = stdin_pipe(&launch.stdin).map_err(prepare("open the input pipe"))?;
     let order = order(&launch).map_err(prepare("write the launch order"))?;
-    hand_over(&ours, [&order, &agent_stdin, &agent_stdout, &agent_stderr])
+    let (ours, supervisor) = process::start(&launch.supervisor).map_err(|source| {
+        SpawnError::Supervisor { supervisor: launch.supervisor.program.clone(), source }
+    })?;
+    process::hand_over_launch(&ours, [&order, &agent_stdin, &agent_stdout, &agent_stderr])
         .map_err(prepare("hand over the launch order"))?;
     drop((order, agent_stdin, agent_stdout, agent_stderr));
 
-    let supervisor = start_supervisor(&launch.supervisor, theirs).map_err(|source| {
-        SpawnError::Supervisor { supervisor: launch.supervisor.program.clone(), source }
-    })?;
     ours.set_nonblocking(true).map_err(prepare("open the control socket"))?;
     let stream =
         tokio::net::UnixStream::from_std(ours).map_err(prepare("open the control socket"))?;
@@ -274,23 +272,6 @@ pub fn find(program: &OsStr, path: &OsStr, cwd: &Path) -> Option<PathBuf> {
     std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).find(runs)
 }
 
-fn start_supervisor(
-    supervisor: &Supervisor,
-    control: UnixStream,
-) -> io::Result<tokio::process::Child> {
-    // No `pre_exec` here: it would cost a full fork of this process instead of a vfork.
-    tokio::process::Command::new(&supervisor.program)
-        .args(&supervisor.args)
-        .arg0("autopilot")
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(OwnedFd::from(control)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-}
-
 /// Writes the launch order into a memory file.
 fn order(launch: &Launch) -> io::Result<OwnedFd> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -310,15 +291,6 @@ fn order(launch: &Launch) -> io::Result<OwnedFd> {
     let mut file = std::fs::File::from(memory);
     file.write_all(&serde_json::to_vec(&order)?)?;
     Ok(file.into())
-}
-
-/// Sends the launch order and the three standard descriptors to the supervisor.
-fn hand_over(control: &UnixStream, fds: [&OwnedFd; 4]) -> io::Result<()> {
-    let raw = fds.map(AsRawFd::as_raw_fd);
-    let rights = [ControlMessage::ScmRights(&raw)];
-    let flags = MsgFlags::MSG_NOSIGNAL;
-    sendmsg::<UnixAddr>(control.as_raw_fd(), &[IoSlice::new(b"L")], &rights, flags, None)?;
-    Ok(())
 }
 
 /// Makes a pipe. Our end of it does not block, the agent's end does.

@@ -37,6 +37,12 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Dir::open(dir)?.write_atomic(Path::new(name), bytes)
 }
 
+/// The same for a file that is written again soon: nothing waits for the disk.
+pub fn write_passing(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let (dir, name) = split(path)?;
+    Dir::open(dir)?.write_passing(Path::new(name), bytes, None)
+}
+
 /// Removes temporary files that dead processes left in a directory and `depth` directories below it.
 /// A file whose writer lives is left alone. Returns how many were removed; what can't be read is
 /// passed over.
@@ -187,6 +193,18 @@ impl Dir {
         let (dir, name) = self.around(relative)?;
         dir.swap_in(name, bytes, Sync::Now, Some(mode & 0o7777))?;
         dir.sync()
+    }
+
+    /// The same for a file that nobody misses after a loss of power, such as one in a directory that
+    /// is removed with its attempt: nothing waits for the disk.
+    pub fn write_passing(
+        &self,
+        relative: &Path,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<(), FileError> {
+        let (dir, name) = self.around(relative)?;
+        dir.swap_in(name, bytes, Sync::Later, mode.map(|mode| mode & 0o7777))
     }
 
     /// Replaces the file at `relative`; an executable file stays executable.

@@ -42,6 +42,7 @@ mod submodule;
 mod sweep;
 mod train;
 mod transfer;
+mod tree_edit;
 pub(crate) mod tree_file;
 mod tree_text;
 

@@ -41,7 +41,7 @@ pub(super) fn put(text: &str, rules: &PlanRules, plan: &SoundPlan) {
 /// Remembers the text that a plan was written as, which reads as the very same plan. Text that was
 /// changed on the way, such as a secret that was taken out, is not the plan's own.
 pub fn written(text: &str, rules: &PlanRules, plan: &SoundPlan) {
-    if serde_json::to_string(&plan.0).is_ok_and(|own| own == text) {
+    if serde_json::to_string_pretty(&plan.0).is_ok_and(|own| own == text) {
         put(text, rules, plan);
     }
 }
@@ -69,7 +69,8 @@ mod tests {
         };
         let read = parse_plan(given, &rules).unwrap();
         assert!(Arc::ptr_eq(&read, &parse_plan(given, &rules).unwrap()), "read once");
-        let own = serde_json::to_string(&read.0).unwrap();
+        // As answers are kept.
+        let own = serde_json::to_string_pretty(&read.0).unwrap();
         assert_ne!(own, given);
         written(&own, &rules, &read);
         assert!(Arc::ptr_eq(&read, &parse_plan(&own, &rules).unwrap()));

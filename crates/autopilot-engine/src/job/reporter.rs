@@ -153,7 +153,7 @@ fn prepare(tmp: &Path, seen: &Utf8Path, is_asked: bool) -> Result<(), JobError> 
     tmp.below(Path::new(reporter::RESULTS))?;
     let tools = tmp.below(Path::new(reporter::TOOLS))?;
     for file in reporter::FILES {
-        tools.write_with_mode(Path::new(file.name), file.text.as_bytes(), file.mode)?;
+        tools.write_passing(Path::new(file.name), file.text.as_bytes(), Some(file.mode))?;
     }
     Ok(())
 }

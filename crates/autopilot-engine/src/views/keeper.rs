@@ -12,6 +12,9 @@ use tokio::sync::watch;
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// The longest time a step waits for the files of the steps before it.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// The most events of a record whose files a step waits for. One with more makes the tasks of a large
+/// plan, whose files are for people, and take longer to write than an agent takes to start.
+const EVENTS_WAITED_FOR_MAX: usize = 1_000;
 /// Used instead of a record's number once everything is written.
 const ALL: u64 = u64::MAX;
 
@@ -36,7 +39,7 @@ impl FileKeeper {
         Ok(FileKeeper { written })
     }
 
-    /// Waits, but not for long, until the files include the record `seq`.
+    /// Waits, but not for long, until the files include the record `seq`, unless it is a very large one.
     pub fn written(&self, seq: u64) -> impl Future<Output = ()> + use<> {
         let mut written = self.written.clone();
         async move {
@@ -63,6 +66,9 @@ fn keep(
     loop {
         match subscription.take(FLUSH_EVERY) {
             Ok(FeedNews::Item(FeedItem::Record(record))) => {
+                if record.events.len() > EVENTS_WAITED_FOR_MAX {
+                    told.send_replace(record.seq);
+                }
                 state.apply_record(&record);
                 views.record(&record, &state);
                 told.send_replace(record.seq);

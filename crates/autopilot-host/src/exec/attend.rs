@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::process::SupervisorProcess;
 use super::wire::{self, LaunchFailure, SupervisorCommand, SupervisorReport, WireLines};
 use super::{Exit, adopted};
 use crate::fail;
@@ -52,7 +53,7 @@ impl ProcessControl {
 /// The controller's connection to one supervisor.
 pub struct Attendant {
     stream: UnixStream,
-    supervisor: tokio::process::Child,
+    supervisor: SupervisorProcess,
     supervisor_start: u64,
     wishes: watch::Receiver<ProcessControl>,
     notices: mpsc::Sender<bool>,
@@ -77,13 +78,13 @@ pub enum StartFault {
 impl Attendant {
     pub fn new(
         stream: UnixStream,
-        supervisor: tokio::process::Child,
+        supervisor: SupervisorProcess,
         wishes: watch::Receiver<ProcessControl>,
         notices: mpsc::Sender<bool>,
         gone: OwnedFd,
         register: Option<ProcessRegister>,
     ) -> Attendant {
-        let pid = supervisor.id().and_then(|pid| i32::try_from(pid).ok());
+        let pid = supervisor.id();
         let supervisor_start =
             pid.and_then(proc::read).map_or(u64::MAX, |process| process.id.start_time);
         let (lines, reports) = (WireLines::default(), VecDeque::new());
@@ -103,7 +104,7 @@ impl Attendant {
 
     /// Returns the supervisor's process.
     pub fn supervisor(&self) -> ProcessIdentity {
-        let pid = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let pid = self.supervisor.id().unwrap_or(0);
         ProcessIdentity { pid, start_time: self.supervisor_start }
     }
 
@@ -114,7 +115,7 @@ impl Attendant {
                 Some(SupervisorReport::Held(tree)) => self.let_run(&tree).await?,
                 Some(SupervisorReport::Started { agent }) => return Ok(agent),
                 Some(SupervisorReport::Failed(failure)) => {
-                    let _ = self.supervisor.wait().await;
+                    self.supervisor.wait().await;
                     self.strike(0);
                     return Err(StartFault::Failed(failure));
                 }
@@ -125,7 +126,7 @@ impl Attendant {
                 ) => {}
                 None if self.hear().await => {}
                 None => {
-                    let _ = self.supervisor.wait().await;
+                    self.supervisor.wait().await;
                     let left = adopted::sweep_later(self.supervisor_start).await;
                     self.strike(left);
                     return Err(StartFault::Died);
@@ -141,7 +142,7 @@ impl Attendant {
                 Ok(entry) => self.entry = Some(entry),
                 Err(error) => {
                     // The held process dies with its supervisor, and this one inherits it.
-                    let _ = self.supervisor.kill().await;
+                    self.supervisor.kill().await;
                     adopted::sweep_later(self.supervisor_start).await;
                     return Err(StartFault::Register(error));
                 }
@@ -162,7 +163,7 @@ impl Attendant {
 
     /// Gives up on a supervisor that never answered. Its agent may have stopped it.
     pub async fn abandon(mut self) {
-        let _ = self.supervisor.kill().await;
+        self.supervisor.kill().await;
         let left = adopted::sweep_later(self.supervisor_start).await;
         self.strike(left);
     }
@@ -193,12 +194,12 @@ impl Attendant {
                 },
                 () = sleep_until(deadline) => {
                     // A stopped supervisor does not hear us, but nothing survives its death.
-                    let _ = self.supervisor.start_kill();
+                    self.supervisor.start_kill();
                     deadline = None;
                 }
             }
         }
-        let _ = self.supervisor.wait().await;
+        self.supervisor.wait().await;
         if ending.supervisor_lost || ending.survivors > 0 {
             ending.survivors = adopted::sweep_later(self.supervisor_start).await;
         }
@@ -248,7 +249,7 @@ impl Attendant {
             ProcessControl::Kill => (SupervisorCommand::Kill, Duration::ZERO),
         };
         // An agent may have stopped its supervisor. Until we wait for it, its number is its own.
-        if let Some(pid) = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()) {
+        if let Some(pid) = self.supervisor.id() {
             let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
         }
         // If the command cannot be written the supervisor is gone, which the next read shows.

@@ -4,6 +4,7 @@
 //! Below a subreaper every orphan becomes a direct child, so "no children" is "nothing left"; and
 //! the number of a child that nobody has waited for cannot be given to another process.
 
+mod copy;
 mod entry;
 mod hold;
 mod init;
@@ -29,7 +30,8 @@ use nix::unistd::Pid;
 
 use super::tree;
 use super::wire::{
-    LaunchFailure, LaunchOrder, LaunchStage, SupervisorCommand, SupervisorReport, WireLines, line,
+    COPY, LaunchFailure, LaunchOrder, LaunchStage, SupervisorCommand, SupervisorReport, WireLines,
+    line,
 };
 use crate::proc::{self, ProcessIdentity};
 use crate::sandbox;
@@ -58,7 +60,7 @@ pub fn main(args: &[OsString]) -> i32 {
     } else if args.iter().any(|arg| arg == probe::ARGUMENT) {
         probe::main(None)
     } else {
-        take_control().and_then(run)
+        take_control().and_then(serve)
     };
     match ran {
         Ok(()) => 0,
@@ -66,8 +68,15 @@ pub fn main(args: &[OsString]) -> i32 {
     }
 }
 
-fn run(control: UnixStream) -> io::Result<()> {
-    let [order, stdin, stdout, stderr] = receive(&control)?;
+fn serve(control: UnixStream) -> io::Result<()> {
+    match receive(&control)? {
+        FirstMessage::Launch(fds) => run(control, fds),
+        FirstMessage::Copy(first) => copy::serve(control, first),
+        FirstMessage::Nothing => Err(io::Error::other("the controlling process has exited")),
+    }
+}
+
+fn run(control: UnixStream, [order, stdin, stdout, stderr]: [OwnedFd; 4]) -> io::Result<()> {
     let mut json = Vec::new();
     let mut order = File::from(order);
     order.rewind()?;
@@ -109,12 +118,25 @@ fn take_control() -> io::Result<UnixStream> {
     Ok(control)
 }
 
-fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 4]> {
+/// The first word of the controller to a process.
+enum FirstMessage {
+    /// Supervise the program of this order, with its three standard descriptors.
+    Launch([OwnedFd; 4]),
+    /// Make a copy of yourself, which gets this control socket.
+    Copy(OwnedFd),
+    /// The controller is gone.
+    Nothing,
+}
+
+fn receive(control: &UnixStream) -> io::Result<FirstMessage> {
     let mut byte = [0u8; 1];
     let mut iov = [IoSliceMut::new(&mut byte)];
     let mut space = cmsg_space!([i32; 4]);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<UnixAddr>(control.as_raw_fd(), &mut iov, Some(&mut space), flags)?;
+    if message.bytes == 0 {
+        return Ok(FirstMessage::Nothing);
+    }
     let mut fds = Vec::new();
     for part in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(received) = part {
@@ -122,7 +144,14 @@ fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 4]> {
             fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }
-    fds.try_into().map_err(|_| io::Error::other("the launch message has no descriptors"))
+    let unknown = |_| io::Error::other("the message has other descriptors than it should");
+    match byte {
+        [COPY] => fds
+            .try_into()
+            .map_err(unknown)
+            .map(|[control]: [OwnedFd; 1]| FirstMessage::Copy(control)),
+        _ => fds.try_into().map_err(unknown).map(FirstMessage::Launch),
+    }
 }
 
 fn send(control: &UnixStream, report: &SupervisorReport) {

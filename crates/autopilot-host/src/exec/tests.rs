@@ -162,3 +162,68 @@ fn programs_are_found_as_the_agent_would() {
     );
     assert_eq!(find(OsStr::new("tool"), OsStr::new("/nowhere"), dir.path()), None);
 }
+
+/// A supervisor of which no other test has a copy.
+fn own_supervisor() -> Supervisor {
+    let mut own = supervisor();
+    own.args.push("--test-threads=1".into());
+    own
+}
+
+#[tokio::test]
+async fn supervisors_are_copies_of_one_process_and_children_of_this_one() {
+    let own = own_supervisor();
+    let launch = || Launch { supervisor: own.clone(), ..shell("read line; exit 4") };
+    let mut seen = std::collections::BTreeSet::new();
+    let mut children = Vec::new();
+    for _ in 0..3 {
+        let launch = Launch { stdin: ProcessStdin::Open, ..launch() };
+        let (_, child) = spawn(launch).await.unwrap();
+        let found = crate::proc::read(child.supervisor().pid).unwrap();
+        assert_eq!(found.parent, nix::unistd::getpid().as_raw());
+        // The terminal's interrupt is for the controller.
+        let group = nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(found.id.pid))).unwrap();
+        assert_eq!(group.as_raw(), found.id.pid);
+        seen.insert(found.id);
+        children.push(child);
+    }
+    let copied = process::copied_process(&own).unwrap();
+    assert!(seen.len() == 3 && seen.iter().all(|supervisor| supervisor.pid != copied));
+    for mut child in children {
+        drop(child.take_input());
+        assert_eq!(child.wait().await.code, Some(4));
+    }
+    assert!(seen.iter().all(|supervisor| crate::proc::read(supervisor.pid).is_none()));
+}
+
+#[tokio::test]
+async fn the_process_that_is_copied_may_be_stopped_or_killed_by_anybody() {
+    use nix::sys::signal::{Signal, kill};
+    let own = own_supervisor();
+    let run = || async {
+        let launch = Launch { supervisor: own.clone(), ..shell("exit 5") };
+        spawn(launch).await.unwrap().1.wait().await.code
+    };
+    assert_eq!(run().await, Some(5));
+    let first = process::copied_process(&own).unwrap();
+    kill(nix::unistd::Pid::from_raw(first), Signal::SIGSTOP).unwrap();
+    assert_eq!(run().await, Some(5));
+    assert_eq!(process::copied_process(&own), Some(first), "it was continued");
+    for _ in 0..5 {
+        if let Some(copied) = process::copied_process(&own) {
+            kill(nix::unistd::Pid::from_raw(copied), Signal::SIGKILL).unwrap();
+        }
+        assert_eq!(run().await, Some(5));
+    }
+}
+
+#[tokio::test]
+async fn an_executable_that_does_not_copy_itself_is_started_each_time() {
+    let own = Supervisor { program: "/bin/true".into(), args: Vec::new() };
+    for _ in 0..2 {
+        let launch = Launch { supervisor: own.clone(), ..shell("") };
+        let error = spawn(launch).await.err().unwrap();
+        assert!(matches!(error, SpawnError::Died { .. } | SpawnError::Prepare { .. }), "{error}");
+        assert_eq!(process::copied_process(&own), None);
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! The supervisor's stdin is one end of a socket pair. The first message carries four descriptors:
 //! a memory file with the launch order as JSON (so no argument or environment limit applies to it),
-//! and the agent's stdin, stdout and stderr. After it both sides speak JSON lines.
+//! and the agent's stdin, stdout and stderr. After it both sides speak JSON lines. A supervisor that
+//! only copies itself gets one descriptor with each message, and answers with the number of the copy.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::proc::ProcessIdentity;
 use crate::register::RegisteredTree;
 use crate::sandbox;
+
+/// The first byte to a supervisor that is to supervise.
+pub const LAUNCH: u8 = b'L';
+
+/// The byte to a supervisor that is to copy itself; it carries the control socket of the copy.
+pub const COPY: u8 = b'C';
 
 /// The longest line either side accepts.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;

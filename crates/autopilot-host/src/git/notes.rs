@@ -12,9 +12,11 @@ use super::command::GitCommand;
 use super::commit::{NewCommit, write_commit};
 use super::error::{GitError, OnFile};
 use super::hub::{ExpectedRef, Hub, set_ref};
+use super::loose::{self, ObjectKind};
 use super::object::Oid;
-use super::repo::{UserRepo, resolve_ref};
-use super::transfer::{ObjectCheck, ObjectSource, transfer};
+use super::publish::common_history;
+use super::repo::UserRepo;
+use super::transfer::{ObjectCheck, ObjectSource, transfer, transfer_known};
 use crate::fail;
 
 /// The ref of our notes, in the hub and in the user's repository.
@@ -135,14 +137,15 @@ fn publish_once(
     request: &NotesRequest<'_>,
     border: &Border,
 ) -> Result<(), GitError> {
-    let theirs = resolve_ref(&repo.common_dir, NOTES_REF)?;
+    let refs = repo.refs("refs/")?;
+    let theirs = refs.iter().find(|(name, _)| name == NOTES_REF).map(|(_, tip)| tip.clone());
     let ours = hub.resolve(NOTES_REF)?;
     // Held until the hub's ref names them.
     let unknown = theirs.as_ref().filter(|_| theirs != ours);
     let _kept = unknown.map(|tip| take_over(hub, repo, tip)).transpose()?;
     let new = written(hub, repo, (&ours, &theirs), request)?;
     let Some(new) = new else { return Ok(()) };
-    let haves: Vec<Oid> = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect();
+    let haves: Vec<Oid> = refs.into_iter().map(|(_, oid)| oid).collect();
     border.pass(hub, &new, &haves, NOTES_REF)?;
     if ours.as_ref() != Some(&new) {
         hub.set_ref(NOTES_REF, &new, ExpectedRef::of(&ours))?;
@@ -152,8 +155,11 @@ fn publish_once(
         return Ok(());
     }
     let source = ObjectSource { git_dir: hub.dir(), objects: vec![] };
-    let wants = std::slice::from_ref(&new);
-    let _kept = transfer(&source, &repo.common_dir, wants, &haves, ObjectCheck::Connected)?;
+    let (wants, check) = (std::slice::from_ref(&new), ObjectCheck::Connected);
+    let _kept = match common_history(hub, wants, &haves) {
+        Some(common) => transfer_known(&source, &repo.common_dir, wants, &common, check)?,
+        None => transfer(&source, &repo.common_dir, wants, &haves, check)?,
+    };
     set_ref(&repo.common_dir, NOTES_REF, &new, ExpectedRef::of(&theirs))?;
     fail::point("notes.published");
     Ok(())
@@ -172,6 +178,7 @@ fn written(
     request: &NotesRequest<'_>,
 ) -> Result<Option<Oid>, GitError> {
     let (base, other) = match (ours, theirs) {
+        (Some(ours), Some(theirs)) if ours == theirs => (Some(ours), None),
         (Some(ours), Some(theirs)) if hub.is_ancestor(theirs, ours)? => (Some(ours), None),
         (Some(ours), Some(theirs)) if hub.is_ancestor(ours, theirs)? => (Some(theirs), None),
         (Some(ours), Some(theirs)) => (Some(theirs), Some(ours)),
@@ -183,11 +190,11 @@ fn written(
         changes = list_notes(hub.dir(), other)?;
         changes.retain(|commit, _| !known.contains_key(commit));
     }
-    let known = base.map(|tip| find_notes(hub.dir(), tip, request.commits)).transpose()?;
+    let known = base.map(|tip| find_in_hub(hub, tip, request.commits)).transpose()?;
     let known = known.unwrap_or_default();
     for commit in request.commits {
         let entry = known.get(commit).or(changes.get(commit)).cloned();
-        let before = entry.as_ref().map(|note| read_blob(hub.dir(), &note.blob)).transpose()?;
+        let before = entry.as_ref().map(|note| read_in_hub(hub, &note.blob)).transpose()?;
         let text = (request.text)(commit, before.as_deref());
         if let Some(text) = text.filter(|text| Some(text) != before.as_ref()) {
             let path = entry.map_or_else(|| fanned(commit, FAN), |entry| entry.path);
@@ -208,7 +215,42 @@ fn written(
     write_commit(hub, &new).map(Some)
 }
 
+/// The same as [`find_notes`], in this process where the directories of notes can be read here.
+fn find_in_hub(
+    hub: &Hub,
+    notes: &Oid,
+    commits: &[Oid],
+) -> Result<BTreeMap<Oid, NotedBlob>, GitError> {
+    let tree = hub.tree_of(notes)?;
+    let find = |commit: &Oid| {
+        for fan in 0..=FAN_MAX {
+            let path = fanned(commit, fan);
+            if let Some(blob) = hub.plain_file(&tree, &path)? {
+                return Some(Some((commit.clone(), NotedBlob { path, blob })));
+            }
+        }
+        Some(None)
+    };
+    match commits.iter().map(find).collect::<Option<Vec<_>>>() {
+        Some(found) => Ok(found.into_iter().flatten().collect()),
+        None => find_notes(hub.dir(), notes, commits),
+    }
+}
+
+fn read_in_hub(hub: &Hub, blob: &Oid) -> Result<String, GitError> {
+    match loose::read(hub.dir(), blob, ObjectKind::Blob) {
+        Some(content) => Ok(String::from_utf8_lossy(&content).into_owned()),
+        None => read_blob(hub.dir(), blob),
+    }
+}
+
 fn write_blob(hub: &Hub, text: String) -> Result<Oid, GitError> {
+    if !fail::is_git_alone()
+        && let Ok(blob) =
+            loose::write(hub.dir(), ObjectKind::Blob, text.as_bytes(), hub.name_bytes() * 2)
+    {
+        return Ok(blob);
+    }
     hub.git("keep a note").args(["hash-object", "-w", "--stdin"]).stdin(text).oid()
 }
 
@@ -216,8 +258,13 @@ fn write_blob(hub: &Hub, text: String) -> Result<Oid, GitError> {
 fn with_entries<'a>(
     hub: &Hub,
     base: Option<&Oid>,
-    entries: impl Iterator<Item = &'a NotedBlob>,
+    entries: impl Iterator<Item = &'a NotedBlob> + Clone,
 ) -> Result<Oid, GitError> {
+    let tree = base.map(|base| hub.tree_of(base)).transpose()?;
+    let files = entries.clone().map(|note| (note.path.as_str(), &note.blob));
+    if let Some(tree) = hub.with_plain_files(tree.as_ref(), files) {
+        return Ok(tree);
+    }
     let dir = tempfile::tempdir_in(hub.state()).on("create an index in", hub.state())?;
     let index = dir.path().join("index");
     let git = |what: &str| hub.git(what).index(&index);

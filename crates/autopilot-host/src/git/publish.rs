@@ -15,6 +15,7 @@ use super::object::Oid;
 use super::repo::{UserRepo, resolve_ref};
 use super::transfer::{ObjectCheck, ObjectSource, transfer};
 use crate::fail;
+pub(super) use together::common_history;
 
 /// The reason why a branch of the user's repository was left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,7 @@ use super::object::Oid;
 
 /// How many entries of directories are remembered; beyond that they are read again.
 const ENTRIES_KNOWN_MAX: usize = 400_000;
-const DIRECTORY: u32 = 0o040_000;
+pub(super) const DIRECTORY: u32 = 0o040_000;
 /// The mode of a submodule.
 pub(crate) const SUBMODULE: u32 = 0o160_000;
 /// The modes of files that git writes today; it still reads others.
@@ -50,11 +50,12 @@ pub(super) struct KnownTrees {
     entries: usize,
 }
 
+/// An entry of a directory.
 #[derive(Clone, Debug)]
-struct TreeEntry {
-    name: Vec<u8>,
-    mode: u32,
-    oid: Oid,
+pub(super) struct TreeEntry {
+    pub name: Vec<u8>,
+    pub mode: u32,
+    pub oid: Oid,
 }
 
 impl KnownTrees {
@@ -215,6 +216,11 @@ impl Hub {
             entries.push(TreeEntry { name: below.get(..slash)?.to_vec(), mode: DIRECTORY, oid });
             rest = rest.get(count..)?;
         }
+        self.write_entries(entries, digits)
+    }
+
+    /// Writes a directory with these entries, which are in git's order.
+    pub(super) fn write_entries(&self, entries: Vec<TreeEntry>, digits: usize) -> Option<Oid> {
         let mut content = Vec::new();
         for TreeEntry { name, mode, oid } in &entries {
             if name.is_empty() {
@@ -263,7 +269,7 @@ impl Hub {
     }
 
     /// Returns the entries of a directory, if it is remembered or loose.
-    fn entries_of(&self, tree: &Oid) -> Option<Arc<Vec<TreeEntry>>> {
+    pub(super) fn entries_of(&self, tree: &Oid) -> Option<Arc<Vec<TreeEntry>>> {
         let known = self.known_trees.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entries) = known.dirs.get(tree) {
             return Some(Arc::clone(entries));
@@ -357,14 +363,14 @@ pub(super) fn parse_listed(line: &[u8]) -> Result<TreeFile, GitError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::git::command::GitCommand;
     use crate::git::repo::UserRepo;
     use std::fs;
 
     /// A hub of a repository with files in directories whose names sort in odd ways.
-    fn hub() -> (tempfile::TempDir, Hub) {
+    pub(in crate::git) fn hub() -> (tempfile::TempDir, Hub) {
         let temp = tempfile::tempdir().unwrap();
         let user = temp.path().join("user");
         for (path, text) in [("a-b", "1"), ("a/b", "2"), ("a/c/d", "3"), ("a.b", "4"), ("ab", "5")]

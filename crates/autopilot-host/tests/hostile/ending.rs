@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use autopilot_host::exec::{self, ChildWord};
-use autopilot_host::proc;
+use autopilot_host::proc::{self, Process};
 use nix::sys::signal::Signal;
 
 use crate::world::*;
@@ -148,7 +148,8 @@ pub fn ends_at_once() {
         }
     });
     let us = i32::try_from(std::process::id()).unwrap();
-    until("no child is left", SECOND, || proc::descendants(us).is_empty());
+    // The process that supervisors are copied from stays.
+    until("no supervisor is left", SECOND, || proc::descendants(us).len() == 1);
 }
 
 pub fn controller_killed() {
@@ -157,9 +158,18 @@ pub fn controller_killed() {
         let script = format!("{}; echo ready; sleep {mark}", daemon(&mark));
         let mut controller = start_controller(&script, None);
         until("the daemon", 5 * SECOND, || marked(&mark).len() >= 4);
+        let pid = i32::try_from(controller.id()).unwrap();
+        let below = proc::descendants(pid);
+        let own = below.iter().filter(|process| process.parent == pid).count();
+        assert_eq!(own, 2, "the supervisor, and the process that it is a copy of");
         controller.kill().unwrap();
         controller.wait().unwrap();
-        let took = until("nobody left", SECOND, || marked(&mark).is_empty());
+        let is_left = |process: &Process| {
+            proc::read(process.id.pid)
+                .is_some_and(|left| left.id == process.id && !left.is_zombie())
+        };
+        let took = until("nobody left", SECOND, || !below.iter().any(is_left));
+        assert_nobody(&mark);
         println!("  gone {} ms after the controller", took.as_millis());
     }
 }

@@ -121,7 +121,7 @@ impl UserRefs {
 
 /// Returns those of the user's commits at which the history of ours begins; `None` if that is not
 /// found within a few commits.
-fn common_history(hub: &Hub, wants: &[Oid], haves: &[Oid]) -> Option<Vec<Oid>> {
+pub(in crate::git) fn common_history(hub: &Hub, wants: &[Oid], haves: &[Oid]) -> Option<Vec<Oid>> {
     let haves: BTreeSet<&Oid> = haves.iter().collect();
     let (mut common, mut seen) = (Vec::new(), BTreeSet::new());
     let mut pending: Vec<Oid> = wants.to_vec();
