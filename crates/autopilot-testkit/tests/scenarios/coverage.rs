@@ -1,7 +1,7 @@
 //! Criteria and the tests that prove them: what is merged or reached where each criterion needs a test
 //! that fails without the change.
 
-use super::{added, check};
+use super::{added, check, story};
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::step::Step;
 
