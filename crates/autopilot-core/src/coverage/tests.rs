@@ -1,3 +1,5 @@
+//! What counts as covered, case by case.
+
 use super::*;
 use crate::doubt::DoubtKind;
 use crate::event::{Facts, Outcome};

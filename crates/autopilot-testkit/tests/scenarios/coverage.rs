@@ -1,7 +1,7 @@
 //! Criteria and the tests that prove them: what is merged or reached where each criterion needs a test
 //! that fails without the change.
 
-use super::{added, check};
+use super::{added, check, story};
 use autopilot_core::flow::merging::failed_merge;
 use autopilot_core::step::Step;
 
@@ -68,11 +68,11 @@ fn a_goal_needs_a_test_that_fails_without_what_was_done() {
 
 #[test]
 fn a_crash_while_tests_are_mapped_costs_neither_a_round_nor_the_work() {
-    for text in [
-        "task a\n with red-green\n crash during a coverage",
-        "goal a\n with red-green\n crash during run coverage",
+    for (text, board) in [
+        ("task a\n with red-green\n crash during a coverage", "a done (1 interruption) — run done"),
+        ("goal a\n with red-green\n crash during run coverage", "a done — run done"),
     ] {
-        let story = check(text, "a done — run done");
+        let story = check(text, board);
         assert_eq!(story.starts.matches("coverage").count(), 2, "{}", story.starts);
     }
 }
