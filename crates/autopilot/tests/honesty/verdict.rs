@@ -30,7 +30,8 @@ pub fn judge(expects: &Expected, played: &Played) -> Result<(), String> {
     let shown = || {
         let doubts: Vec<String> =
             played.doubts.iter().map(|it| format!("doubt {}: {}", it.kind, it.text)).collect();
-        format!("exit code {}\n{}\n{}", played.code, doubts.join("\n"), played.said)
+        let (said, summary) = (&played.said, &played.summary);
+        format!("exit code {}\n{}\n{said}\n{summary}", played.code, doubts.join("\n"))
     };
     let must = |holds: bool, what: &str| match holds {
         true => Ok(()),
