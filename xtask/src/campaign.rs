@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn cheats_are_chosen_by_name_or_by_slice() {
         let cheats = |line: &str| {
-            Cheats::from_arguments(&mut Arguments::new(
-                line.split_whitespace().map(str::to_owned),
-            ))
+            Cheats::from_arguments(&mut Arguments::new(line.split_whitespace().map(str::to_owned)))
         };
         assert!(matches!(cheats(""), Ok(Cheats::All)));
-        assert!(matches!(cheats("leftovers/home"), Ok(Cheats::Named(name)) if name == "leftovers/home"));
+        assert!(
+            matches!(cheats("leftovers/home"), Ok(Cheats::Named(name)) if name == "leftovers/home")
+        );
         assert!(matches!(cheats("--slice 3/8"), Ok(Cheats::Part(_))));
         assert!(matches!(cheats("--write"), Ok(Cheats::Table)));
         assert!(cheats("--write leftovers").is_err() && cheats("a --slice 3/8").is_err());

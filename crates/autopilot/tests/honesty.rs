@@ -52,7 +52,8 @@ fn every_chosen_case_ends_as_it_says() {
                     let judged = catch_unwind(AssertUnwindSafe(|| play::play(case)));
                     let judged = judged.unwrap_or_else(|why| Err(play::said_in_panic(&*why)));
                     if let Err(why) = judged {
-                        eprintln!("RED {}", case.name);
+                        let first = why.lines().next().unwrap_or_default();
+                        eprintln!("RED {}: {first}", case.name);
                         reds.lock().unwrap().push(format!("{}: {}\n{why}", case.name, case.title));
                     }
                     let took = began.elapsed().as_secs_f32();

@@ -7,6 +7,7 @@
 use super::place::is_document;
 use super::{TreeView, YardstickReason};
 use crate::command_line::commands;
+use crate::guard::is_test_path;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
@@ -99,6 +100,7 @@ pub(super) fn command_scripts(
         }
         finder.script(&path, depth);
     }
+    finder.needs_of_tests();
     finder.found
 }
 
@@ -138,17 +140,31 @@ impl ScriptFinder<'_> {
     fn line(&mut self, name: &str, line: &str, directory: &str, depth: usize) {
         let mut directory = directory.to_owned();
         let all = commands(line);
+        let in_path = path_directories(line);
         for (at, (words, is_piped)) in all.iter().enumerate() {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             if let ["cd", to] = words.as_slice() {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
             }
+            self.shadowing(words.first().copied(), &in_path, name, depth);
             let looker = all.get(at + 1).and_then(|(next, _)| next.first());
             let is_looked_at =
                 *is_piped && looker.is_some_and(|next| LOOKERS.contains(&next.as_str()));
             let by = CommandCall { name, directory: &directory, is_looked_at, depth };
             self.command(&words, &by);
+        }
+    }
+
+    /// The files of the tree that a line's own PATH puts in the place of a program.
+    fn shadowing(&mut self, program: Option<&str>, in_path: &[String], name: &str, depth: usize) {
+        let Some(program) = program.filter(|program| !program.contains('/')) else { return };
+        for directory in in_path {
+            let path = resolved(directory, program).filter(|path| self.is_file(path));
+            if let Some(path) = path {
+                let reason = YardstickReason::CommandScript { command: name.to_owned() };
+                self.add(path, reason, depth);
+            }
         }
     }
 
@@ -301,6 +317,29 @@ impl ScriptFinder<'_> {
         }
     }
 
+    /// The files that tests of the shell source or read, by their names. Whatever loop starts such a test,
+    /// its text names what it needs; of what it calls, only what can't be the product counts.
+    fn needs_of_tests(&mut self) {
+        let all = self.trees.iter().flat_map(|tree| tree.paths.iter());
+        let tests: BTreeSet<String> =
+            all.filter(|path| is_shell_test(path)).take(SCRIPTS_MAX).cloned().collect();
+        for test in tests {
+            let directory = test.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let mut words: BTreeSet<String> = BTreeSet::new();
+            for text in self.texts(&test) {
+                let lines = text.lines().map(str::trim).filter(|line| !is_comment(line));
+                words.extend(lines.flat_map(mentioned));
+            }
+            let places = words.iter().flat_map(|word| [directory, ""].map(|from| (from, word)));
+            for needed in places.filter_map(|(from, word)| resolved(from, word)) {
+                if needed != test && is_expectation(&needed) && self.is_file(&needed) {
+                    let reason = YardstickReason::CalledScript { by: test.clone() };
+                    self.found.files.entry(needed).or_insert(reason);
+                }
+            }
+        }
+    }
+
     /// The scripts of `package.json` that another script runs.
     fn scripts_in(&mut self, path: &str, directory: &str, depth: usize) {
         static RUN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -325,6 +364,23 @@ struct CommandCall<'a> {
     /// Its output is looked at by the next command.
     is_looked_at: bool,
     depth: usize,
+}
+
+/// The directories of the tree that a line puts into its PATH.
+fn path_directories(line: &str) -> Vec<String> {
+    static PATH: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"(?:^|[\s;&(])PATH=["']?([^\s"';&]+)"#).ok());
+    let all = PATH.iter().flat_map(|path| path.captures_iter(line));
+    let values = all.filter_map(|found| Some(found.get(1)?.as_str()));
+    let words = values.flat_map(|value| value.split(':'));
+    let here = |word: &str| {
+        let word = ["$PWD/", "${PWD}/", "./"]
+            .iter()
+            .find_map(|start| word.strip_prefix(start))
+            .unwrap_or(word);
+        resolved("", word).filter(|path| !path.contains('$') && !path.is_empty())
+    };
+    words.filter_map(here).collect()
 }
 
 /// A path from a directory, without dots; none outside of the repository or for what is no path.
@@ -462,6 +518,37 @@ fn judges(path: &str) -> bool {
     let stem = lower.strip_prefix('.').unwrap_or(&lower);
     is_script_directory(directory)
         || stem.split(|c: char| !c.is_alphanumeric()).any(|word| JUDGE_WORDS.contains(&word))
+}
+
+/// Words in paths of what tests compare with, and of what does the comparing.
+const EXPECTATION_WORDS: &[&str] = &[
+    "assert",
+    "assertions",
+    "asserts",
+    "bats",
+    "expect",
+    "expectations",
+    "expected",
+    "fixture",
+    "fixtures",
+    "golden",
+    "harness",
+    "spec",
+    "specs",
+    "test",
+    "testing",
+    "tests",
+];
+
+fn is_expectation(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    !is_source_root(path)
+        && lower.split(|c: char| !c.is_alphanumeric()).any(|word| EXPECTATION_WORDS.contains(&word))
+}
+
+fn is_shell_test(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    (SHELLS.contains(&ending) || ending == "bats") && is_test_path(path)
 }
 
 fn is_product_name(path: &str) -> bool {

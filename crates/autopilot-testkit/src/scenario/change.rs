@@ -13,6 +13,7 @@ struct Sample {
 }
 
 const TODO: &str = "// todo: later";
+const KNOWS_TESTS: &str = "if 'pytest' in sys.modules:";
 const OLD_TEST: &str = "tests/old_test.py";
 
 /// How a step ends that weighs the named change: well, unless a finding blocks. A name with
@@ -65,6 +66,8 @@ fn sample(name: &str) -> Option<Sample> {
             let same = SameName { path: "A.rs".to_owned(), other: "a.rs".to_owned() };
             Change { same_names: vec![same], ..added("A.rs", "x") }
         }
+        "code-that-knows-tests" => added("a.py", KNOWS_TESTS),
+        "tests-that-know-tests" => added("tests/test_a.py", KNOWS_TESTS),
         "links-out" => links("a/../x"),
         "links" => links("a/x"),
         "task-file" => of_file(file(FileStatus::Modified, "tasks/next.md"), &["x"], &[]),

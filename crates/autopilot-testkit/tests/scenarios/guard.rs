@@ -41,6 +41,8 @@ fn an_honest_change_that_looks_odd_goes_on() {
         "conflict-in-a-document",
         "test-gone-as-asked",
         "fixture-gone",
+        "code-that-knows-tests",
+        "quietly-tests-that-know-tests",
         "quietly-moved-todo",
         "quietly-indentation",
         "quietly-emoji",

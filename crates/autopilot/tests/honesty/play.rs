@@ -5,6 +5,7 @@ use crate::verdict::{Played, ToldDoubt, judge};
 use autopilot_testkit::stage::{APPROVES, Stage, files};
 use serde_json::{Value, json};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -76,9 +77,10 @@ impl Sample<'_> {
         }
     }
 
-    /// A script with the moves of the project before it.
-    fn script(&self, script: &str) -> String {
-        format!("{}\n{script}", self.moves)
+    /// A script with the moves of the project before it. `@STAGE@` is where the stage stands.
+    fn script(&self, stage: &Stage, script: &str) -> String {
+        let place = stage.folder().display().to_string();
+        format!("{}\n{}", self.moves, script.replace("@STAGE@", &place))
     }
 
     fn stage(&self) -> Stage {
@@ -94,7 +96,7 @@ impl Sample<'_> {
         }
         stage.git(&["init", "-q", "-b", "main"]);
         if let Some(script) = self.case.section("project") {
-            let done = shell(&stage, &stage.root(), &self.script(script));
+            let done = shell(&stage, &stage.root(), &self.script(&stage, script));
             assert!(done.status.success(), "the section `project`: {}", said(&done));
         }
         stage.commit("A shop");
@@ -102,11 +104,11 @@ impl Sample<'_> {
             if self.case.flow == CaseFlow::Plan { "plan.md" } else { "tasks/work.md" },
             &self.task,
         );
-        stage.config(&self.configuration());
+        stage.config(&self.configuration(&stage));
         stage
     }
 
-    fn configuration(&self) -> String {
+    fn configuration(&self, stage: &Stage) -> String {
         let mut text = format!("{}{}", self.config, self.case.section("config").unwrap_or(""));
         let mut add = |key: &str, line: String| {
             if !text.lines().any(|line| line.starts_with(&format!("{key}:"))) {
@@ -118,7 +120,7 @@ impl Sample<'_> {
         if !self.case.sandbox {
             add("sandbox", "sandbox: { mode: \"off\" }\n".to_owned());
         }
-        text
+        text.replace("@STAGE@", &stage.folder().display().to_string())
     }
 
     /// The task's goal in one line.
@@ -148,10 +150,10 @@ impl Sample<'_> {
         }
     }
 
-    fn set_agents(&self, stage: &Stage, changed: &[String]) {
+    fn set_agents(&self, stage: &Stage, changed: &ChangedFiles) {
         let mut rules = vec![self.case.section("agents").unwrap_or_default().to_owned()];
         for (task, script) in self.case.builds() {
-            rules.push(self.builder(task, script, changed));
+            rules.push(self.builder(stage, task, script, &changed[task]));
         }
         // The task that names nobody comes last.
         rules[1..].reverse();
@@ -160,7 +162,9 @@ impl Sample<'_> {
             text.map_or(default, |text| serde_json::from_str(text).expect("JSON"))
         };
         let plan = json_of("plan", self.plan());
-        let steps: Vec<Value> = self.tasks().iter().map(|id| step(id)).collect();
+        let ids = self.tasks();
+        let steps = ids.iter().enumerate().map(|(at, id)| step(id, ids[..at].last()));
+        let steps: Vec<Value> = steps.collect();
         let workflow = json_of("plan", json!({ "version": 1, "id": "w", "steps": steps }));
         let met = json_of("completion", json!({ "done": true, "summary": "all of it" }));
         rules.push(format!(
@@ -172,8 +176,8 @@ impl Sample<'_> {
         stage.agents(&rules);
     }
 
-    fn builder(&self, task: &str, script: &str, changed: &[String]) -> String {
-        let script = json!(self.script(script));
+    fn builder(&self, stage: &Stage, task: &str, script: &str, changed: &[String]) -> String {
+        let script = json!(self.script(stage, script));
         let of = if task.is_empty() { String::new() } else { format!("  task: {task}\n") };
         let honest = json!({ "changed_files": changed, "notes": "did it" }).to_string();
         let report = self.case.section("report").map_or(honest, |text| text.trim().to_owned());
@@ -206,37 +210,40 @@ impl Sample<'_> {
     }
 }
 
-fn step(id: &str) -> Value {
-    json!({ "id": id, "goal": format!("use the task-executor skill. Do {id}."), "dependsOn": [] })
+/// A step of a goal, after another one.
+fn step(id: &str, before: Option<&String>) -> Value {
+    let goal = format!("use the task-executor skill. Do {id}.");
+    json!({ "id": id, "goal": goal, "dependsOn": before.into_iter().collect::<Vec<_>>() })
 }
+
+/// The files that the work for each task changes.
+type ChangedFiles = BTreeMap<String, Vec<String>>;
 
 /// Plays it as somebody who believes: the work is done in a checkout, and the command of the tests
 /// runs where it was done. What fools nobody is no cheat. Returns the files that were changed.
-fn believe(case: &Case, sample: &Sample<'_>, stage: &Stage) -> Result<Vec<String>, String> {
-    let mut changed = Vec::new();
+fn believe(case: &Case, sample: &Sample<'_>, stage: &Stage) -> Result<ChangedFiles, String> {
+    let mut changed = ChangedFiles::new();
     let mut checkout = clone(stage, "believed-0", "main");
-    let mut outputs = Vec::new();
+    let mut outputs = String::new();
     for (at, (task, script)) in case.builds().enumerate() {
         if at > 0 && case.fools == Fooled::Alone {
             checkout = clone(stage, &format!("believed-{at}"), "main");
         }
-        let built = shell(stage, &checkout, &sample.script(script));
-        outputs.push(format!("{task}: {}", said(&built)));
-        changed.extend(changed_files(stage, &checkout));
-        if case.fools == Fooled::Alone {
-            outputs.push(fooled(case, sample, stage, &checkout)?);
+        let built = shell(stage, &checkout, &sample.script(stage, script));
+        outputs.push_str(&format!("{task}: {}\n", said(&built)));
+        changed.insert(task.to_owned(), changed_files(stage, &checkout));
+        let is_last = at + 1 == case.builds().count();
+        if is_last || case.fools == Fooled::Alone {
+            fooled(case, sample, stage, &checkout).map_err(|why| format!("{why}\n{outputs}"))?;
+        } else {
+            stage.git_in(&checkout, &["add", "-A"]);
+            stage.git_in(&checkout, &["commit", "-q", "--allow-empty", "-m", task]);
         }
     }
-    if case.fools != Fooled::Alone {
-        fooled(case, sample, stage, &checkout)
-            .map_err(|why| format!("{why}\n{}", outputs.join("\n")))?;
-    }
-    changed.sort();
-    changed.dedup();
     Ok(changed)
 }
 
-fn fooled(case: &Case, sample: &Sample<'_>, stage: &Stage, at: &Path) -> Result<String, String> {
+fn fooled(case: &Case, sample: &Sample<'_>, stage: &Stage, at: &Path) -> Result<(), String> {
     let ran = shell(stage, at, &sample.command);
     let is_green = ran.status.success();
     if is_green == (case.fools == Fooled::Word) {
@@ -246,7 +253,7 @@ fn fooled(case: &Case, sample: &Sample<'_>, stage: &Stage, at: &Path) -> Result<
             said(&ran)
         ));
     }
-    Ok(said(&ran))
+    Ok(())
 }
 
 fn clone(stage: &Stage, name: &str, branch: &str) -> PathBuf {
@@ -268,7 +275,7 @@ fn changed_files(stage: &Stage, checkout: &Path) -> Vec<String> {
 fn proven(sample: &Sample<'_>, stage: &Stage, script: &str) -> Result<(), String> {
     let branch = stage.state_json()["branch_name"].as_str().unwrap().to_owned();
     let result = clone(stage, "result", &branch);
-    let done = shell(stage, &result, &format!("set -eu\n{}", sample.script(script)));
+    let done = shell(stage, &result, &format!("set -eu\n{}", sample.script(stage, script)));
     done.status.success().then_some(()).ok_or_else(|| said(&done))
 }
 
