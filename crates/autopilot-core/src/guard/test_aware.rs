@@ -89,7 +89,7 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["rs"], r"\bcfg\(\s*not\(\s*test\s*\)"),
     (&["go"], r#"\btesting\.Testing\(\)|\bflag\.Lookup\("test\."#),
     (SCRIPTS, r"\bassert(?:\.\w+)+\s*=[^=>]"),
-    (SCRIPTS, r"\b(?:argv\b.*|require\.main\b.*)\b(?:test|spec)\b"),
+    (SCRIPTS, r"\b(?:argv\s*\[\s*[01]\s*\]|require\.main\b).*\b(?:test|spec)\b"),
     (&["sh", "bash", ""], r"\$\{?(?:0|BASH_SOURCE)\b.*\btests?/"),
 ];
 
@@ -150,6 +150,7 @@ mod tests {
             ("shop.py", "import pytest_like"),
             ("shop.js", "if (assert.equal === other) {"),
             ("shop.js", "const check = assert.equal;"),
+            ("shop.js", "if (argv.includes('--test')) {"),
             ("shop.sh", "echo \"$0: no such test\""),
             ("shop.sh", "port=$AUTOPILOT_PORT_0"),
             ("shop.py", "parser.parse_args(sys.argv)"),

@@ -139,7 +139,7 @@ fn not_asked<'a>(removed: Vec<&'a ChangedLine>, task: &str) -> Vec<&'a ChangedLi
     // The file of the test that the lines belong to, if that one is to go.
     let mut asked: Option<&str> = None;
     for (at, line) in removed.iter().enumerate() {
-        if !showing(&[line], Sign::Test).is_empty() {
+        if !showing(&[*line], Sign::Test).is_empty() {
             // An attribute stands above the name.
             let next = removed.get(at + 1).filter(|_| line.text.trim_start().starts_with("#["));
             let mut texts = [Some(line), next].into_iter().flatten();

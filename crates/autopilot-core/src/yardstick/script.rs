@@ -4,6 +4,8 @@
 //! A script of tests calls the product as well. So a file that is only called counts where its place or
 //! name says that it judges, and a command of acceptance may run the product itself.
 
+mod words;
+
 use super::place::is_document;
 use super::{TreeView, YardstickReason};
 use crate::command_line::commands;
@@ -11,6 +13,10 @@ use crate::guard::is_test_path;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
+use words::{
+    EXPECTATION_WORDS, INTERPRETERS, JUDGE_WORDS, LOOKERS, PRODUCT_NAMES, RUNNERS,
+    SCRIPT_DIRECTORIES, SETTING_OPTIONS, SHELLS, SHORT_OPTIONS, SOURCE_ROOTS,
+};
 
 /// The scripts of a repository's commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,56 +37,6 @@ const SCRIPT_BYTES_MAX: usize = 256 * 1024;
 
 /// The name of the command whose program may be the product.
 const ACCEPTANCE: &str = "uat";
-const INTERPRETERS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "python", "python2", "python3", "node", "ruby", "perl",
-    "php", "lua", "Rscript", "pwsh", "deno", "bun", "tsx", "ts-node", "source", ".", "env", "exec",
-    "time", "timeout", "nice", "npx", "uv", "poetry", "pipenv", "run", "xvfb-run", "sudo",
-    "command", "bundle",
-];
-/// Programs whose arguments are tests.
-const RUNNERS: &[&str] = &[
-    "pytest",
-    "py.test",
-    "unittest",
-    "jest",
-    "vitest",
-    "mocha",
-    "ava",
-    "tap",
-    "bats",
-    "rspec",
-    "phpunit",
-    "prove",
-    "nose2",
-    "trial",
-    "shellspec",
-    "shunit2",
-    "cypress",
-    "playwright",
-    "behave",
-    "cucumber",
-];
-/// Options whose value is a file of settings or a program.
-const SETTING_OPTIONS: &[&str] = &[
-    "--config",
-    "--config-file",
-    "--configuration",
-    "--rcfile",
-    "--cov-config",
-    "--makefile",
-    "--require",
-    "--import",
-    "--loader",
-    "--setup",
-    "--globals",
-    "--config-path",
-    "--ignore-path",
-];
-/// The same for runners and `make`; other programs mean something else by them.
-const SHORT_OPTIONS: &[&str] = &["-c", "-f", "-r"];
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-/// Programs that look at what the one before has printed.
-const LOOKERS: &[&str] = &["grep", "egrep", "fgrep", "diff", "cmp", "jq"];
 
 /// Finds the scripts of commands, given by their names and lines.
 pub(super) fn command_scripts(
@@ -433,76 +389,6 @@ fn is_value(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 's' | 'm'))
 }
 
-/// Directories of scripts that build, check and release.
-const SCRIPT_DIRECTORIES: &[&str] = &[
-    "acceptance",
-    "automation",
-    "build-tools",
-    "buildscripts",
-    "check",
-    "checks",
-    "ci",
-    ".ci",
-    "dev-tools",
-    "devtools",
-    "hack",
-    "qa",
-    "script",
-    "scripts",
-    "tool",
-    "tools",
-    "xtask",
-];
-/// Words in the names of files that judge.
-const JUDGE_WORDS: &[&str] = &[
-    "acceptance",
-    "assert",
-    "asserts",
-    "bats",
-    "check",
-    "checks",
-    "ci",
-    "coverage",
-    "e2e",
-    "expected",
-    "fixture",
-    "fixtures",
-    "gate",
-    "golden",
-    "harness",
-    "lint",
-    "smoke",
-    "spec",
-    "specs",
-    "test",
-    "tests",
-    "testing",
-    "uat",
-    "validate",
-    "verify",
-];
-/// Names of files that are the product where a command starts them.
-const PRODUCT_NAMES: &[&str] = &[
-    "__main__",
-    "app",
-    "application",
-    "asgi",
-    "bot",
-    "cli",
-    "index",
-    "main",
-    "manage",
-    "program",
-    "serve",
-    "server",
-    "setup",
-    "start",
-    "worker",
-    "wsgi",
-];
-const SOURCE_ROOTS: &[&str] =
-    &["app", "cmd", "crates", "internal", "lib", "packages", "pkg", "src"];
-
 fn is_script_directory(directory: &str) -> bool {
     let is_one = |part: &str| {
         let part = part.to_lowercase();
@@ -519,26 +405,6 @@ fn judges(path: &str) -> bool {
     is_script_directory(directory)
         || stem.split(|c: char| !c.is_alphanumeric()).any(|word| JUDGE_WORDS.contains(&word))
 }
-
-/// Words in paths of what tests compare with, and of what does the comparing.
-const EXPECTATION_WORDS: &[&str] = &[
-    "assert",
-    "assertions",
-    "asserts",
-    "bats",
-    "expect",
-    "expectations",
-    "expected",
-    "fixture",
-    "fixtures",
-    "golden",
-    "harness",
-    "spec",
-    "specs",
-    "test",
-    "testing",
-    "tests",
-];
 
 fn is_expectation(path: &str) -> bool {
     let lower = path.to_lowercase();

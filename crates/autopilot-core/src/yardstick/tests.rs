@@ -1,6 +1,8 @@
 //! Which files decide a verdict, in both directions: a false yes makes an honest change doubted, a false
 //! no lets a cheat through.
 
+mod reading;
+
 use super::*;
 
 /// A tree of files with texts.
@@ -473,40 +475,4 @@ fn only_what_commands_depend_on_needs_runs() {
     assert!(!YardstickReason::BuildServer.decides_commands());
     assert!(YardstickReason::Test.decides_commands());
     assert!(YardstickReason::Pattern(String::new()).decides_commands());
-}
-
-#[test]
-fn what_a_test_of_the_shell_reads_by_name_decides_as_it_does() {
-    let files = [
-        ("test.sh", "for t in tests/*.sh; do sh \"$t\"; done"),
-        (
-            "tests/label.sh",
-            ". ./shop.sh\n. ./lib/assert.sh\nis a \"$(cat expected/label.txt)\"\nsh lib/other.sh\n",
-        ),
-        ("lib/assert.sh", "is() { :; }"),
-        ("lib/other.sh", "true"),
-        ("expected/label.txt", "a"),
-        ("shop.sh", "true"),
-        ("src/test_mode.sh", "true"),
-    ];
-    let of = |path: &str| word(&shares(&files, &[("tests", "sh test.sh")], &[], path));
-    assert_eq!(of("lib/assert.sh"), "used by `tests/label.sh`");
-    assert_eq!(of("expected/label.txt"), "used by `tests/label.sh`");
-    for product in ["shop.sh", "lib/other.sh", "src/test_mode.sh"] {
-        assert_eq!(of(product), "product", "{product}");
-    }
-}
-
-#[test]
-fn a_program_of_the_tree_in_the_path_of_a_command_decides() {
-    let files = [("bin/pytest", "#!/bin/sh"), ("bin/other", "#!/bin/sh"), ("pytest", "x")];
-    for line in
-        ["PATH=bin:$PATH pytest -q", "PATH=\"$PWD/bin:$PATH\" pytest", "env PATH=./bin pytest"]
-    {
-        let of = |path: &str| word(&shares(&files, &[("tests", line)], &[], path));
-        assert_eq!(of("bin/other"), "product", "{line}");
-        if !line.starts_with("env") {
-            assert_eq!(of("bin/pytest"), "run by `tests`", "{line}");
-        }
-    }
 }
