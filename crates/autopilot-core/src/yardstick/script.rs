@@ -103,7 +103,7 @@ impl ScriptFinder<'_> {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
             }
-            self.shadowing(words.first().copied(), &in_path, name, depth);
+            self.shadowing(&words, &in_path, name, depth);
             let looker = all.get(at + 1).and_then(|(next, _)| next.first());
             let is_looked_at =
                 *is_piped && looker.is_some_and(|next| LOOKERS.contains(&next.as_str()));
@@ -112,10 +112,12 @@ impl ScriptFinder<'_> {
         }
     }
 
-    /// The files of the tree that a line's own PATH puts in the place of a program.
-    fn shadowing(&mut self, program: Option<&str>, in_path: &[String], name: &str, depth: usize) {
-        let Some(program) = program.filter(|program| !program.contains('/')) else { return };
-        for directory in in_path {
+    /// The files of the tree that a line's own PATH puts in the place of a program. Such a line is read as
+    /// words, so any of them may be the program.
+    fn shadowing(&mut self, words: &[&str], in_path: &[String], name: &str, depth: usize) {
+        let all =
+            in_path.iter().flat_map(|directory| words.iter().map(move |word| (directory, word)));
+        for (directory, program) in all.filter(|(_, word)| !word.contains('/')) {
             let path = resolved(directory, program).filter(|path| self.is_file(path));
             if let Some(path) = path {
                 let reason = YardstickReason::CommandScript { command: name.to_owned() };
