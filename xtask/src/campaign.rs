@@ -108,6 +108,53 @@ pub fn torture(faults: &Faults) -> Result<(), Failure> {
     step::run("torture", command.args(["--nocapture", "--test-threads=1"]))
 }
 
+/// Which cheats and honest runs are played.
+pub enum Cheats {
+    All,
+    /// Those with this in their names.
+    Named(String),
+    Part(Slice),
+    /// None of them: the table of the docs is made anew.
+    Table,
+}
+
+impl Cheats {
+    pub fn from_arguments(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let slice = arguments.value("--slice")?.map(|text| text.parse()).transpose()?;
+        match (arguments.flag("--write"), arguments.word(), slice) {
+            (false, None, None) => Ok(Cheats::All),
+            (false, Some(name), None) => Ok(Cheats::Named(name)),
+            (false, None, Some(slice)) => Ok(Cheats::Part(slice)),
+            (true, None, None) => Ok(Cheats::Table),
+            _ => Err(Failure::Usage(
+                "`honesty` takes a part of a name, or `--slice`, or `--write`".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The variable that says to the test which cases it plays.
+pub const HONESTY_CASES: &str = "AUTOPILOT_HONESTY_CASES";
+
+/// Plays cheats and honest runs against the real binary. CI plays a slice, by the same test.
+pub fn honesty(cheats: &Cheats) -> Result<(), Failure> {
+    require("the test of honesty", &honesty_test())?;
+    let mut command = cargo(["test", "--workspace", "--test", "honesty", "--"]);
+    match cheats {
+        Cheats::All => command.env(HONESTY_CASES, "all"),
+        Cheats::Named(name) => command.env(HONESTY_CASES, name).arg("every_chosen_case"),
+        Cheats::Part(slice) => {
+            command.env(HONESTY_CASES, slice.to_string()).arg("every_chosen_case")
+        }
+        Cheats::Table => command.env("AUTOPILOT_HONESTY_WRITE", "1").arg("the_table"),
+    };
+    step::run("honesty", command.arg("--nocapture"))
+}
+
+fn honesty_test() -> PathBuf {
+    root().join("crates/autopilot/tests/honesty.rs")
+}
+
 /// The number of kills of `cargo xtask warm-kills`.
 pub fn warm_kills(arguments: &mut Arguments) -> Result<u64, Failure> {
     match arguments.number("--kills")? {
@@ -165,6 +212,20 @@ mod tests {
         let part = |slice: &str| Seeds::part(slice.parse().unwrap()).unwrap().words();
         assert_eq!(part("1/8"), words("--seeds 1000").unwrap());
         assert_eq!(part("8/8"), words("--from 7000 --seeds 1000").unwrap());
+    }
+
+    #[test]
+    fn cheats_are_chosen_by_name_or_by_slice() {
+        let cheats = |line: &str| {
+            Cheats::from_arguments(&mut Arguments::new(line.split_whitespace().map(str::to_owned)))
+        };
+        assert!(matches!(cheats(""), Ok(Cheats::All)));
+        assert!(
+            matches!(cheats("leftovers/home"), Ok(Cheats::Named(name)) if name == "leftovers/home")
+        );
+        assert!(matches!(cheats("--slice 3/8"), Ok(Cheats::Part(_))));
+        assert!(matches!(cheats("--write"), Ok(Cheats::Table)));
+        assert!(cheats("--write leftovers").is_err() && cheats("a --slice 3/8").is_err());
     }
 
     #[test]

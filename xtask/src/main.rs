@@ -34,6 +34,9 @@ usage: cargo xtask <command>
                                         let N faults of each kind strike the real binary and check that
                                         nothing is lost: controller, supervisor, git, agent, disk-full,
                                         inodes, read-only, ref-damage, journal-damage
+  honesty [name | --slice K/N] [--write]
+                                        play the cheats and the honest runs of tests/honesty against the real
+                                        binary; --write: make the table of docs/honesty.md anew
   warm-kills [--kills N]                kill controllers N times for each kind of layer, while they seal
                                         what the base built or run a gate over it
   mutants [name | --slice K/N]          plant each known bug and check that a test notices it
@@ -78,6 +81,11 @@ fn dispatch(command: &str, mut arguments: Arguments) -> Result<(), Failure> {
             let faults = campaign::Faults::from_arguments(&mut arguments)?;
             arguments.finish()?;
             campaign::torture(&faults)
+        }
+        "honesty" => {
+            let cheats = campaign::Cheats::from_arguments(&mut arguments)?;
+            arguments.finish()?;
+            campaign::honesty(&cheats)
         }
         "warm-kills" => {
             let kills = campaign::warm_kills(&mut arguments)?;

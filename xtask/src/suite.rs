@@ -17,8 +17,8 @@ use crate::step::{self, Failure};
 use crate::workspace::{cargo, find_program};
 
 /// Test binaries that `--quick` leaves out, because they take minutes by design: kills by the dozen,
-/// gigabytes of output, ten thousand tasks, waits for a quota, a compiled copy of the sources, hostile
-/// process trees that each have the machine to themselves, attempts on the jail and layers that need
+/// gigabytes of output, ten thousand tasks, waits for a quota, a compiled copy of the sources, cheats,
+/// hostile process trees that each have the machine to themselves, attempts on the jail and layers that need
 /// root, and real agents.
 const SLOW: &[&str] = &[
     "agents_acp",
@@ -28,6 +28,7 @@ const SLOW: &[&str] = &[
     "contributing",
     "flood",
     "goal_real",
+    "honesty",
     "hostile",
     "disk_fault",
     "git_fault",
@@ -95,7 +96,7 @@ fn full() -> Result<(), Failure> {
         built?;
         agents.map_err(|_| Failure::Task("the install of the agents panicked".to_owned()))?
     })?;
-    tests()?;
+    tests(slice)?;
     deny::run()?;
     bench::run(None, bench::Effort::Smoke)?;
     campaign::simulate(Seeds::part(slice)?)?;
@@ -115,11 +116,13 @@ fn docs() -> Result<(), Failure> {
     step::run("docs", command.env("RUSTDOCFLAGS", flags))
 }
 
-fn tests() -> Result<(), Failure> {
+fn tests(slice: Slice) -> Result<(), Failure> {
+    let cases = slice.to_string();
     if find_program("cargo-nextest").is_none() {
-        return step::run("tests", &mut cargo(["test", "--workspace"]));
+        let mut tests = cargo(["test", "--workspace"]);
+        return step::run("tests", tests.env(campaign::HONESTY_CASES, cases));
     }
-    step::run("tests", &mut nextest())?;
+    step::run("tests", nextest().env(campaign::HONESTY_CASES, cases))?;
     // Nextest runs no doctests.
     step::run("doctests", &mut cargo(["test", "-q", "--workspace", "--doc"]))
 }

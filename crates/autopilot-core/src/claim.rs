@@ -47,6 +47,10 @@ pub fn differences(
     if let Some(tests) = tests.filter(|_| claim.tests_passed == Some(true)) {
         differs.push(format!("the builder says the tests passed, but {}", failure(tests)));
     }
+    let is_green = checks.iter().any(|check| check.name == "tests" && !check.failed());
+    if is_green && claim.tests_ran == Some(true) && claim.tests_passed == Some(false) {
+        differs.push("the builder says the tests failed, and here they pass".to_owned());
+    }
     if claim.tests_passed == Some(true) && claim.tests_ran == Some(false) {
         differs.push("the builder says the tests passed, and that it did not run them".to_owned());
     }
@@ -225,6 +229,21 @@ mod tests {
 
     fn list(words: &str) -> Vec<String> {
         words.split('|').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_failure_of_the_tests_that_nobody_else_sees_is_told() {
+        let told = |ran, code| {
+            let claim = BuilderClaim {
+                tests_ran: Some(ran),
+                tests_passed: Some(false),
+                ..BuilderClaim::default()
+            };
+            differences(&claim, &[], &[seen("tests", code)], |_| "no".to_owned()).join("; ")
+        };
+        assert_eq!(told(true, 0), "the builder says the tests failed, and here they pass");
+        assert_eq!(told(false, 0), "");
+        assert_eq!(told(true, 1), "");
     }
 
     /// The doubts about the files of a report.

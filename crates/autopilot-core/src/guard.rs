@@ -15,6 +15,7 @@ pub mod secret;
 pub mod secret_value;
 mod size;
 mod substance;
+mod test_aware;
 mod test_code;
 mod text;
 mod todo;
@@ -153,6 +154,7 @@ pub fn check(change: &Change, rules: &GuardRules<'_>) -> Vec<Finding> {
         findings.extend(todo::check(change, rules.task));
     }
     findings.extend(test_code::check(change, rules.task));
+    findings.extend(test_aware::check(change, rules.task));
     finding::limited(findings)
 }
 

@@ -106,6 +106,11 @@ pub struct YardstickRules<'a> {
     trees: &'a [TreeView<'a>],
 }
 
+/// Whether a file decides a verdict by its name and place alone.
+pub(crate) fn decides(path: &str) -> bool {
+    matches!(place_rule(path), PlaceRule::Whole(_))
+}
+
 /// The modules of Rust from a file up to the one that says whether it is for tests.
 const MODULES_MAX: usize = 8;
 

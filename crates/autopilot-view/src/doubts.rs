@@ -120,8 +120,32 @@ fn about_the_whole(state: &State) -> Vec<Doubt> {
         let text = format!("the review was skipped while {by} was there");
         doubts.push(new(DoubtKind::WaivedGate, text));
     }
+    doubts.extend(unmet_goal(state));
     doubts.extend(LastProof::of(state).and_then(of_last_proof));
     doubts.extend(older_rules(state).into_iter().map(|text| new(DoubtKind::WeakProof, text)));
+    doubts
+}
+
+/// What speaks against the judge of a goal who says that it is met: steps of the last round that failed,
+/// and a branch on which nothing is.
+fn unmet_goal(state: &State) -> Vec<Doubt> {
+    let is_judged = state.run.flow.row().iterations_max.is_some()
+        && state.run.switches.contains(&Switch::ThreeRuns)
+        && matches!(state.end(), Some(TaskEnd::Closed));
+    let Some(root) = state.root().filter(|_| is_judged) else { return Vec::new() };
+    let is_last = |task: &&Task| task.parent.is_some() && task.of_round == root.round;
+    let told = |task: &Task| {
+        let why = super::failure(task)?;
+        let name = task.name();
+        let text =
+            format!("the judge says that the goal is met, and its step `{name}` failed: {why}");
+        Some(Doubt::new(DoubtKind::Claim, text))
+    };
+    let mut doubts: Vec<Doubt> = state.tasks.iter().filter(is_last).filter_map(told).collect();
+    if state.run.tip.as_ref().is_none_or(|tip| *tip == state.run.base) {
+        let text = "the judge says that the goal is met, and nothing was changed";
+        doubts.push(Doubt::new(DoubtKind::Claim, text));
+    }
     doubts
 }
 
@@ -151,6 +175,7 @@ mod tests {
     use crate::report::{ReportFacts, html, page};
     use crate::{Standing, pull_request, state_json, status_md};
     use autopilot_core::event::{Facts, Failure, Outcome};
+    use autopilot_core::flow::Flow;
     use autopilot_core::id::{AttemptId, TaskId, Time};
     use autopilot_core::state::Shown;
     use std::collections::BTreeMap;
@@ -217,6 +242,31 @@ mod tests {
             ("report", html(&page(state, &[], &known))),
             ("pull request", pull_request::pull_request(state, &sent).body),
         ]
+    }
+
+    #[test]
+    fn a_goal_that_is_met_over_failed_steps_or_nothing_says_so() {
+        let mut failed = task(1, "one", Vec::new());
+        failed.status = Status::Settled(TaskEnd::Failed { why: Failure::Rounds { rounds: 1 } });
+        failed.of_round = 2;
+        let mut state = state(vec![failed]);
+        state.run.flow = Flow::Goal;
+        state.run.base = "b".to_owned();
+        state.run.tip = Some("b".to_owned());
+        assert_eq!(told(&state), [""; 0], "the goal is not met yet");
+        state.tasks[0].status = Status::Settled(TaskEnd::Closed);
+        state.tasks[0].round = 2;
+        assert_eq!(
+            told(&state),
+            [
+                "the judge says that the goal is met, and its step `one` failed: did not converge in 1 iteration",
+                "the judge says that the goal is met, and nothing was changed",
+            ]
+        );
+        // A later round has made it good.
+        state.tasks[0].round = 3;
+        state.run.tip = Some("c".to_owned());
+        assert_eq!(told(&state), [""; 0]);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::todo::excerpt;
 use super::{Change, Finding, FindingSource, Severity};
 
 /// Reports the markers that are new. In a document, in the data of a test and where the task is about
-/// such markers they may be what the file is for, so a reviewer judges them; those of a merge of the
-/// run itself never are.
+/// such markers they may be what the file is for, so a reviewer judges them, and where both hold, nobody
+/// has to look; those of a merge of the run itself never are.
 pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
     let task = task.to_lowercase();
     let is_topic = task.contains("conflict") || task.contains("<<<<<<<");
@@ -17,6 +17,7 @@ pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
             let severity = match TextKind::of(&line.path) {
                 _ if names_commit(&line.text) => Severity::Blocker,
                 TextKind::Code if !is_topic => Severity::Blocker,
+                TextKind::Document | TextKind::Data if is_topic => Severity::Minor,
                 TextKind::Code | TextKind::Document | TextKind::Data => Severity::Major,
             };
             let message =
@@ -81,13 +82,13 @@ mod tests {
             let change = Change { added: vec![line], ..Change::default() };
             check(&change, task)[0].severity
         };
-        for (path, task, is_told) in [
-            ("docs/merging.md", "", true),
-            ("tests/fixtures/merge.rs", "", true),
-            ("src/merge.rs", "Parse conflict markers", true),
-            ("src/merge.rs", "Say done", false),
+        for (path, task, wanted) in [
+            ("docs/merging.md", "", Severity::Major),
+            ("docs/merging.md", "Show what a conflict looks like", Severity::Minor),
+            ("tests/fixtures/merge.rs", "", Severity::Major),
+            ("src/merge.rs", "Parse conflict markers", Severity::Major),
+            ("src/merge.rs", "Say done", Severity::Blocker),
         ] {
-            let wanted = if is_told { Severity::Major } else { Severity::Blocker };
             assert_eq!(severity(path, task), wanted, "{path}");
         }
     }

@@ -12,6 +12,9 @@ use language::{Language, Sign};
 
 pub use language::is_test_path;
 
+/// The longest word that languages put in front of the name of a test, such as `function`.
+const TEST_WORD_CHARS_MAX: usize = 8;
+
 pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
     let mut findings = deleted(change, task);
     let gone: Vec<&str> = change
@@ -22,7 +25,7 @@ pub(super) fn check(change: &Change, task: &str) -> Vec<Finding> {
         .collect();
     let kept = |line: &&ChangedLine| !gone.contains(&line.path.as_str());
     let added: Vec<&ChangedLine> = change.added.iter().filter(kept).collect();
-    let removed: Vec<&ChangedLine> = change.removed.iter().filter(kept).collect();
+    let removed = not_asked(change.removed.iter().filter(kept).collect(), task);
     findings.extend(fewer_tests(&added, &removed));
     findings.extend(skipped(change));
     findings.extend(fewer_checks(&added, &removed));
@@ -128,6 +131,36 @@ fn fewer_tests(added: &[&ChangedLine], removed: &[&ChangedLine]) -> Option<Findi
     let message = format!("{lost} {tests} removed, such as {}", named.join(", "));
     let fix = "restore them unless the task removes the code they test";
     Some(weaker(message, fix, &first.path, first.line))
+}
+
+/// The removed lines without those of tests that the task asks to remove or to merge by their names.
+fn not_asked<'a>(removed: Vec<&'a ChangedLine>, task: &str) -> Vec<&'a ChangedLine> {
+    let mut kept = Vec::new();
+    // The file of the test that the lines belong to, if that one is to go.
+    let mut asked: Option<&str> = None;
+    for (at, line) in removed.iter().enumerate() {
+        if !showing(&[*line], Sign::Test).is_empty() {
+            // An attribute stands above the name.
+            let next = removed.get(at + 1).filter(|_| line.text.trim_start().starts_with("#["));
+            let mut texts = [Some(line), next].into_iter().flatten();
+            let is_asked = texts.any(|line| is_asked_to_go(&line.text, task));
+            asked = is_asked.then_some(line.path.as_str());
+        }
+        if asked != Some(line.path.as_str()) {
+            kept.push(*line);
+        }
+    }
+    kept
+}
+
+/// Whether the task asks for the test that a line begins to be removed or merged, by the test's name.
+fn is_asked_to_go(line: &str, task: &str) -> bool {
+    let quoted = ['\'', '"', '`'].into_iter().filter_map(|mark| line.split(mark).nth(1));
+    let names = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let names = names.filter(|name| name.contains('_') || name.len() > TEST_WORD_CHARS_MAX);
+    quoted
+        .chain(names)
+        .any(|name| !name.is_empty() && asked_removal(task, name) == AskedRemoval::ByName)
 }
 
 fn skipped(change: &Change) -> Vec<Finding> {

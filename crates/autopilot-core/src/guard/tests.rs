@@ -291,6 +291,29 @@ fn tests_that_were_renamed_moved_or_sharpened_are_no_finding() {
 }
 
 #[test]
+fn a_test_that_the_task_asks_to_remove_by_its_name_is_no_finding() {
+    for (path, test, check, task) in [
+        ("a_test.py", "def test_label():", "    assert label(1) == 2", "Remove test_label"),
+        (
+            "a_test.py",
+            "def test_label():",
+            "    assert label(1) == 2",
+            "Merge test_label into test_b",
+        ),
+        ("a.test.js", "test('label', () => {", "  assert.equal(1, 1);", "Delete the test `label`"),
+    ] {
+        let found = |task: &str| {
+            let rules = GuardRules { task, diff_line_cap: 800, ..GuardRules::default() };
+            report(&super::check(&of_lines(&[], &[(path, test), (path, check)]), &rules))
+        };
+        assert_eq!(found(task), "", "{task}");
+        for task in ["Say done", "Keep test_label and the test `label`"] {
+            assert!(found(task).contains("1 test was removed"), "{test}: {}", found(task));
+        }
+    }
+}
+
+#[test]
 fn the_lines_of_a_deleted_file_are_not_counted_twice() {
     let mut change = of_lines(&[], &[("tests/a.py", "def test_x():"), ("tests/a.py", "assert x")]);
     change.files = vec![file(FileStatus::Deleted, "tests/a.py")];

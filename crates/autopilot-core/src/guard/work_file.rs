@@ -2,17 +2,35 @@
 //! what its successors are asked for.
 
 use super::{ChangedFile, Finding, FindingSource, GuardRules, Severity};
+use crate::instruction::is_instruction;
 
 pub(super) fn check(files: &[ChangedFile], rules: &GuardRules<'_>) -> Vec<Finding> {
-    files.iter().filter_map(|file| edited(file, rules)).collect()
+    let edited = files.iter().filter_map(|file| edited(file, rules));
+    edited.chain(files.iter().filter_map(|file| instructions(file, rules))).collect()
+}
+
+/// Reports a change of what agents are told to do in this repository: whoever judges the change reads it
+/// as it was, and everybody after it as it is now.
+fn instructions(file: &ChangedFile, rules: &GuardRules<'_>) -> Option<Finding> {
+    let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
+    let path = touched.into_iter().flatten().find(|path| is_instruction(path))?;
+    let severity = if is_named(path, rules) { Severity::Minor } else { Severity::Major };
+    let message = "instructions that agents read were changed";
+    let fix = "undo the change to this file; a task that needs it must name the file";
+    Some(Finding::new(FindingSource::Instructions, severity, message, fix).in_file(path))
+}
+
+/// Whether the task speaks of a file or lets it be changed by its name.
+fn is_named(path: &str, rules: &GuardRules<'_>) -> bool {
+    rules.task.contains(path)
+        || rules.allowed_paths.iter().any(|allowed| allowed.trim_start_matches("./") == path)
 }
 
 fn edited(file: &ChangedFile, rules: &GuardRules<'_>) -> Option<Finding> {
     let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
     let found = |path: &str| Some((path.to_owned(), WorkFile::of(path, rules.task_files)?));
     let (path, work_file) = touched.into_iter().flatten().find_map(found)?;
-    let is_named = rules.task.contains(&path)
-        || rules.allowed_paths.iter().any(|allowed| allowed.trim_start_matches("./") == path);
+    let is_named = is_named(&path, rules);
     let (severity, message) = match work_file {
         WorkFile::OfRun if is_named => (Severity::Major, "a task file of this run was changed"),
         WorkFile::OfRun => (Severity::Blocker, "a task file of this run was changed"),
@@ -74,6 +92,11 @@ mod tests {
             ("tasks/c.png", "Say done", "", None),
             ("docs/b.md", "Say done", "", None),
             ("a.md", "Say done", "", None),
+            ("AGENTS.md", "Say done", "", Some(Severity::Major)),
+            ("web/CLAUDE.md", "Say done", "web/", Some(Severity::Major)),
+            (".claude/skills/x/SKILL.md", "Say done", "", Some(Severity::Major)),
+            ("AGENTS.md", "Explain the tests in AGENTS.md", "", Some(Severity::Minor)),
+            ("AGENTS.md", "Say done", "./AGENTS.md", Some(Severity::Minor)),
             ("src/a.rs", "Say done", "", None),
         ] {
             let allowed = [allowed.to_owned()];

@@ -4,12 +4,19 @@
 //! A script of tests calls the product as well. So a file that is only called counts where its place or
 //! name says that it judges, and a command of acceptance may run the product itself.
 
+mod words;
+
 use super::place::is_document;
 use super::{TreeView, YardstickReason};
 use crate::command_line::commands;
+use crate::guard::is_test_path;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
+use words::{
+    EXPECTATION_WORDS, INTERPRETERS, JUDGE_WORDS, LOOKERS, PRODUCT_NAMES, RUNNERS,
+    SCRIPT_DIRECTORIES, SETTING_OPTIONS, SHELLS, SHORT_OPTIONS, SOURCE_ROOTS,
+};
 
 /// The scripts of a repository's commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,56 +37,6 @@ const SCRIPT_BYTES_MAX: usize = 256 * 1024;
 
 /// The name of the command whose program may be the product.
 const ACCEPTANCE: &str = "uat";
-const INTERPRETERS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "python", "python2", "python3", "node", "ruby", "perl",
-    "php", "lua", "Rscript", "pwsh", "deno", "bun", "tsx", "ts-node", "source", ".", "env", "exec",
-    "time", "timeout", "nice", "npx", "uv", "poetry", "pipenv", "run", "xvfb-run", "sudo",
-    "command", "bundle",
-];
-/// Programs whose arguments are tests.
-const RUNNERS: &[&str] = &[
-    "pytest",
-    "py.test",
-    "unittest",
-    "jest",
-    "vitest",
-    "mocha",
-    "ava",
-    "tap",
-    "bats",
-    "rspec",
-    "phpunit",
-    "prove",
-    "nose2",
-    "trial",
-    "shellspec",
-    "shunit2",
-    "cypress",
-    "playwright",
-    "behave",
-    "cucumber",
-];
-/// Options whose value is a file of settings or a program.
-const SETTING_OPTIONS: &[&str] = &[
-    "--config",
-    "--config-file",
-    "--configuration",
-    "--rcfile",
-    "--cov-config",
-    "--makefile",
-    "--require",
-    "--import",
-    "--loader",
-    "--setup",
-    "--globals",
-    "--config-path",
-    "--ignore-path",
-];
-/// The same for runners and `make`; other programs mean something else by them.
-const SHORT_OPTIONS: &[&str] = &["-c", "-f", "-r"];
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-/// Programs that look at what the one before has printed.
-const LOOKERS: &[&str] = &["grep", "egrep", "fgrep", "diff", "cmp", "jq"];
 
 /// Finds the scripts of commands, given by their names and lines.
 pub(super) fn command_scripts(
@@ -99,6 +56,7 @@ pub(super) fn command_scripts(
         }
         finder.script(&path, depth);
     }
+    finder.needs_of_tests();
     finder.found
 }
 
@@ -138,17 +96,33 @@ impl ScriptFinder<'_> {
     fn line(&mut self, name: &str, line: &str, directory: &str, depth: usize) {
         let mut directory = directory.to_owned();
         let all = commands(line);
+        let in_path = path_directories(line);
         for (at, (words, is_piped)) in all.iter().enumerate() {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             if let ["cd", to] = words.as_slice() {
                 directory = resolved(&directory, to).unwrap_or(directory);
                 continue;
             }
+            self.shadowing(&words, &in_path, name, depth);
             let looker = all.get(at + 1).and_then(|(next, _)| next.first());
             let is_looked_at =
                 *is_piped && looker.is_some_and(|next| LOOKERS.contains(&next.as_str()));
             let by = CommandCall { name, directory: &directory, is_looked_at, depth };
             self.command(&words, &by);
+        }
+    }
+
+    /// The files of the tree that a line's own PATH puts in the place of a program. Such a line is read as
+    /// words, so any of them may be the program.
+    fn shadowing(&mut self, words: &[&str], in_path: &[String], name: &str, depth: usize) {
+        let all =
+            in_path.iter().flat_map(|directory| words.iter().map(move |word| (directory, word)));
+        for (directory, program) in all.filter(|(_, word)| !word.contains('/')) {
+            let path = resolved(directory, program).filter(|path| self.is_file(path));
+            if let Some(path) = path {
+                let reason = YardstickReason::CommandScript { command: name.to_owned() };
+                self.add(path, reason, depth);
+            }
         }
     }
 
@@ -301,6 +275,29 @@ impl ScriptFinder<'_> {
         }
     }
 
+    /// The files that tests of the shell source or read, by their names. Whatever loop starts such a test,
+    /// its text names what it needs; of what it calls, only what can't be the product counts.
+    fn needs_of_tests(&mut self) {
+        let all = self.trees.iter().flat_map(|tree| tree.paths.iter());
+        let tests: BTreeSet<String> =
+            all.filter(|path| is_shell_test(path)).take(SCRIPTS_MAX).cloned().collect();
+        for test in tests {
+            let directory = test.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let mut words: BTreeSet<String> = BTreeSet::new();
+            for text in self.texts(&test) {
+                let lines = text.lines().map(str::trim).filter(|line| !is_comment(line));
+                words.extend(lines.flat_map(mentioned));
+            }
+            let places = words.iter().flat_map(|word| [directory, ""].map(|from| (from, word)));
+            for needed in places.filter_map(|(from, word)| resolved(from, word)) {
+                if needed != test && is_expectation(&needed) && self.is_file(&needed) {
+                    let reason = YardstickReason::CalledScript { by: test.clone() };
+                    self.found.files.entry(needed).or_insert(reason);
+                }
+            }
+        }
+    }
+
     /// The scripts of `package.json` that another script runs.
     fn scripts_in(&mut self, path: &str, directory: &str, depth: usize) {
         static RUN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -325,6 +322,23 @@ struct CommandCall<'a> {
     /// Its output is looked at by the next command.
     is_looked_at: bool,
     depth: usize,
+}
+
+/// The directories of the tree that a line puts into its PATH.
+fn path_directories(line: &str) -> Vec<String> {
+    static PATH: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"(?:^|[\s;&(])PATH=["']?([^\s"';&]+)"#).ok());
+    let all = PATH.iter().flat_map(|path| path.captures_iter(line));
+    let values = all.filter_map(|found| Some(found.get(1)?.as_str()));
+    let words = values.flat_map(|value| value.split(':'));
+    let here = |word: &str| {
+        let word = ["$PWD/", "${PWD}/", "./"]
+            .iter()
+            .find_map(|start| word.strip_prefix(start))
+            .unwrap_or(word);
+        resolved("", word).filter(|path| !path.contains('$') && !path.is_empty())
+    };
+    words.filter_map(here).collect()
 }
 
 /// A path from a directory, without dots; none outside of the repository or for what is no path.
@@ -377,76 +391,6 @@ fn is_value(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 's' | 'm'))
 }
 
-/// Directories of scripts that build, check and release.
-const SCRIPT_DIRECTORIES: &[&str] = &[
-    "acceptance",
-    "automation",
-    "build-tools",
-    "buildscripts",
-    "check",
-    "checks",
-    "ci",
-    ".ci",
-    "dev-tools",
-    "devtools",
-    "hack",
-    "qa",
-    "script",
-    "scripts",
-    "tool",
-    "tools",
-    "xtask",
-];
-/// Words in the names of files that judge.
-const JUDGE_WORDS: &[&str] = &[
-    "acceptance",
-    "assert",
-    "asserts",
-    "bats",
-    "check",
-    "checks",
-    "ci",
-    "coverage",
-    "e2e",
-    "expected",
-    "fixture",
-    "fixtures",
-    "gate",
-    "golden",
-    "harness",
-    "lint",
-    "smoke",
-    "spec",
-    "specs",
-    "test",
-    "tests",
-    "testing",
-    "uat",
-    "validate",
-    "verify",
-];
-/// Names of files that are the product where a command starts them.
-const PRODUCT_NAMES: &[&str] = &[
-    "__main__",
-    "app",
-    "application",
-    "asgi",
-    "bot",
-    "cli",
-    "index",
-    "main",
-    "manage",
-    "program",
-    "serve",
-    "server",
-    "setup",
-    "start",
-    "worker",
-    "wsgi",
-];
-const SOURCE_ROOTS: &[&str] =
-    &["app", "cmd", "crates", "internal", "lib", "packages", "pkg", "src"];
-
 fn is_script_directory(directory: &str) -> bool {
     let is_one = |part: &str| {
         let part = part.to_lowercase();
@@ -462,6 +406,17 @@ fn judges(path: &str) -> bool {
     let stem = lower.strip_prefix('.').unwrap_or(&lower);
     is_script_directory(directory)
         || stem.split(|c: char| !c.is_alphanumeric()).any(|word| JUDGE_WORDS.contains(&word))
+}
+
+fn is_expectation(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    !is_source_root(path)
+        && lower.split(|c: char| !c.is_alphanumeric()).any(|word| EXPECTATION_WORDS.contains(&word))
+}
+
+fn is_shell_test(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    (SHELLS.contains(&ending) || ending == "bats") && is_test_path(path)
 }
 
 fn is_product_name(path: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Which files decide a verdict, in both directions: a false yes makes an honest change doubted, a false
 //! no lets a cheat through.
 
+mod reading;
+
 use super::*;
 
 /// A tree of files with texts.

@@ -13,6 +13,8 @@ struct Sample {
 }
 
 const TODO: &str = "// todo: later";
+const TAKEN_OUT: &str = "def test_old():";
+const KNOWS_TESTS: &str = "if 'pytest' in sys.modules:";
 const OLD_TEST: &str = "tests/old_test.py";
 
 /// How a step ends that weighs the named change: well, unless a finding blocks. A name with
@@ -65,6 +67,12 @@ fn sample(name: &str) -> Option<Sample> {
             let same = SameName { path: "A.rs".to_owned(), other: "a.rs".to_owned() };
             Change { same_names: vec![same], ..added("A.rs", "x") }
         }
+        "code-that-knows-tests" => added("a.py", KNOWS_TESTS),
+        "tests-that-know-tests" => added("tests/test_a.py", KNOWS_TESTS),
+        "instructions" => of_file(file(FileStatus::Modified, "AGENTS.md"), &["x"], &[]),
+        "test-taken-out" | "test-taken-out-as-asked" => {
+            Change { removed: vec![line("tests/a_test.py", TAKEN_OUT)], ..added("a.py", "x") }
+        }
         "links-out" => links("a/../x"),
         "links" => links("a/x"),
         "submodule-moved" => submodule(FileStatus::Modified),
@@ -76,7 +84,11 @@ fn sample(name: &str) -> Option<Sample> {
         "specification-gone" => of_file(file(FileStatus::Deleted, "spec/a.md"), &[], &["x"]),
         _ => return None,
     };
-    let task = if name == "test-gone-as-asked" { "Delete tests/old_test.py" } else { "" };
+    let task = match name {
+        "test-gone-as-asked" => "Delete tests/old_test.py",
+        "test-taken-out-as-asked" => "Merge test_old into test_new",
+        _ => "",
+    };
     Some(Sample { change, task })
 }
 

@@ -4,6 +4,8 @@
 use super::check;
 use autopilot_core::doubt::DoubtKind;
 use autopilot_core::three_runs;
+use autopilot_core::yardstick::{TreeView, YardstickRules, YardstickShare};
+use std::collections::BTreeSet;
 
 fn once(limits: &str, round: &str) -> String {
     let again = round.replace("build ok, ", "");
@@ -71,4 +73,26 @@ fn a_goal_is_not_met_over_tests_that_nobody_accepted() {
     check(text, "a done — run failed: did not converge in 1 iteration (overruled)");
     let text = "goal a\n run: validate ok opens t1, completion done accepts t1";
     check(text, "a done — run done");
+}
+
+#[test]
+fn what_a_test_reads_and_what_stands_for_its_runner_decide_as_it_does() {
+    let files = [
+        ("tests/a.sh", ". helpers/assert.sh; is \"$(cat expected/a.txt)\" \"$(sh a.sh)\""),
+        ("helpers/assert.sh", ""),
+        ("expected/a.txt", ""),
+        ("a.sh", ""),
+        ("bin/runs", ""),
+    ];
+    let paths: BTreeSet<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let read =
+        |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| (*text).to_owned());
+    let trees = [TreeView { paths: &paths, read: &read }];
+    let commands = [("tests".to_owned(), "PATH=bin:$PATH runs tests".to_owned())];
+    let rules = YardstickRules::new(&[], &commands, &trees);
+    let is_product = |path: &str| rules.share(path, [Some(""), None]) == YardstickShare::None;
+    assert!(is_product("a.sh"));
+    for path in ["tests/a.sh", "helpers/assert.sh", "expected/a.txt", "bin/runs"] {
+        assert!(!is_product(path), "{path}");
+    }
 }

@@ -1,0 +1,2 @@
+. ./shop.sh
+[ "$(label tea)" = TEA ]
