@@ -8,7 +8,7 @@ use autopilot_agents::answer::{
     AgentAnswer, AnswerFault, AnswerSchema, ReadReview, ReviewAnswer, read_review,
 };
 use autopilot_core::doubt::{Doubt, DoubtKind};
-use autopilot_core::event::{Facts, Outcome};
+use autopilot_core::event::Facts;
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::flow::review::{ReviewGround, weigh_issues};
 use autopilot_core::prompt;
@@ -20,7 +20,7 @@ use autopilot_host::git::{GitChange, LineFact};
 pub(super) enum AskedReview {
     Answered(Box<WeighedReview>),
     /// The attempt ended without a review.
-    Unanswered(Outcome, Facts),
+    Unanswered(Box<Done>),
 }
 
 /// A reviewer's answer, and what it can cite.
@@ -59,7 +59,7 @@ impl Job {
         );
         let ground = ground(&spec, &evidence, &self.known_failures()?, &change);
         Ok(match self.reviewed(prompt, &bench, ground).await? {
-            AskedReview::Unanswered(outcome, facts) => (outcome, facts),
+            AskedReview::Unanswered(done) => *done,
             AskedReview::Answered(read) => (read.answer.outcome(), read.facts),
         })
     }
@@ -78,7 +78,9 @@ impl Job {
             Ok(read) => (read.answer, read.prose),
             Err(unanswered) => match self.contradicted(&unanswered)? {
                 Some(review) => (review, None),
-                None => return Ok(AskedReview::Unanswered(unanswered.outcome(), facts)),
+                None => {
+                    return Ok(AskedReview::Unanswered(Box::new((unanswered.outcome(), facts))));
+                }
             },
         };
         facts.doubts.extend(prose.map(|text| Doubt::new(DoubtKind::Claim, text)));

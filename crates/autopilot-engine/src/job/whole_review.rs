@@ -54,7 +54,7 @@ impl Job {
         let ground = ground(&whole.spec, &evidence, &self.known_failures()?, &change);
         let mut read = match self.reviewed(prompt, &bench, ground).await? {
             AskedReview::Answered(read) => *read,
-            AskedReview::Unanswered(outcome, facts) => return Ok((outcome, facts)),
+            AskedReview::Unanswered(done) => return Ok(*done),
         };
         let by = WholeGround {
             gate: limits.review,

@@ -43,6 +43,25 @@ pub struct Line {
 }
 
 impl Line {
+    /// What a step does of which nothing is written.
+    fn plain(step: Step) -> Line {
+        Line {
+            step,
+            ending: Ending::Ok,
+            tree: None,
+            bills: Vec::new(),
+            given: None,
+            fingerprint: None,
+            issue: None,
+            brings: None,
+            is_warm: false,
+            open: Vec::new(),
+            accepted: Vec::new(),
+            map: None,
+            is_begun: true,
+        }
+    }
+
     /// The yes or no in it, where there is one.
     fn done(&self) -> Option<bool> {
         match self.ending {
@@ -167,28 +186,13 @@ impl Scripted {
     pub(super) fn play(&mut self, scene: &Scene<'_>) -> Play {
         let Want { task, step, .. } = scene.want;
         let now = scene.state.task(task);
-        let plain = Line {
-            step,
-            ending: Ending::Ok,
-            tree: None,
-            bills: Vec::new(),
-            given: None,
-            fingerprint: None,
-            issue: None,
-            brings: None,
-            is_warm: false,
-            open: Vec::new(),
-            accepted: Vec::new(),
-            map: None,
-            is_begun: true,
-        };
         let next = self.lines.get_mut(now.name()).and_then(|lines| lines.front_mut());
         let line = match next.filter(|line| line.step == step) {
             Some(line) => {
                 line.is_begun = true;
                 line.clone()
             }
-            None => plain,
+            None => Line::plain(step),
         };
         let tasks = self.brought(&line, now, scene.state);
         let (open, accepted) = (line.open.clone(), line.accepted.clone());

@@ -201,7 +201,7 @@ impl Books {
             (Some((_, facts)), ReviewGate::Evidence) => facts.blocking() == 0,
         };
         kept(agrees, || "I6: nobody agreed to the whole result".to_owned())?;
-        let is_out = whole.proof.get(&Step::WholeReview).is_none();
+        let is_out = !whole.proof.contains_key(&Step::WholeReview);
         kept(is_asked || is_out, || "I6: the whole is reviewed unasked".to_owned())
     }
 
