@@ -26,7 +26,8 @@ pub fn play(case: &Case) -> Result<(), String> {
     let stage = sample.stage();
     let changed = believe(case, &sample, &stage)?;
     sample.set_agents(&stage, &changed);
-    let ended = stage.run(&sample.words(&stage));
+    let words = sample.words(&stage);
+    let ended = stage.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let status = stage.run(&["status", "--json"]);
     let told: Value = serde_json::from_str(&status.out)
         .map_err(|error| format!("status: {error}\n{}\n{}", ended.said(), status.said()))?;
@@ -131,23 +132,16 @@ impl Sample<'_> {
     }
 
     /// The words of the command line.
-    fn words<'b>(&'b self, stage: &Stage) -> Vec<&'b str> {
-        match self.case.flow {
-            CaseFlow::Task => {
-                // A second task of the stage makes it a queue.
-                let is_queue = stage.has("tasks/next.md");
-                if is_queue {
-                    vec!["run", "--queue", "tasks"]
-                } else {
-                    vec!["run", "tasks/work.md"]
-                }
-            }
-            CaseFlow::Plan => vec!["run", "plan.md"],
-            CaseFlow::Goal => {
-                let goal: &'b str = Box::leak(self.goal().into_boxed_str());
-                vec!["goal", goal, "--max-iterations", "1"]
-            }
-        }
+    fn words(&self, stage: &Stage) -> Vec<String> {
+        let goal = self.goal();
+        let words: &[&str] = match self.case.flow {
+            // A second task of the stage makes it a queue.
+            CaseFlow::Task if stage.has("tasks/next.md") => &["run", "--queue", "tasks"],
+            CaseFlow::Task => &["run", "tasks/work.md"],
+            CaseFlow::Plan => &["run", "plan.md"],
+            CaseFlow::Goal => &["goal", &goal, "--max-iterations", "1"],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     fn set_agents(&self, stage: &Stage, changed: &ChangedFiles) {

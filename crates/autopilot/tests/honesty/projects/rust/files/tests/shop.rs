@@ -1,3 +1,5 @@
+//! What the shop promises.
+
 #[test]
 fn total() {
     assert_eq!(shop::total(&[1, 2, 3]), 6);
