@@ -6,6 +6,7 @@
 
 mod copy;
 mod entry;
+mod first_message;
 mod hold;
 mod init;
 mod launch;
@@ -14,27 +15,26 @@ mod probe;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSliceMut, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg};
+use nix::sys::socket::MsgFlags;
 use nix::unistd::Pid;
 
 use super::tree;
 use super::wire::{
-    COPY, LaunchFailure, LaunchOrder, LaunchStage, SupervisorCommand, SupervisorReport, WireLines,
-    line,
+    LaunchFailure, LaunchOrder, LaunchStage, SupervisorCommand, SupervisorReport, WireLines, line,
 };
 use crate::proc::{self, ProcessIdentity};
 use crate::sandbox;
+use first_message::{FirstMessage, receive};
 use hold::ProgramHold;
 use init::JailReport;
 use launch::TreeRoot;
@@ -116,42 +116,6 @@ fn take_control() -> io::Result<UnixStream> {
     control.peer_addr()?;
     nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
     Ok(control)
-}
-
-/// The first word of the controller to a process.
-enum FirstMessage {
-    /// Supervise the program of this order, with its three standard descriptors.
-    Launch([OwnedFd; 4]),
-    /// Make a copy of yourself, which gets this control socket.
-    Copy(OwnedFd),
-    /// The controller is gone.
-    Nothing,
-}
-
-fn receive(control: &UnixStream) -> io::Result<FirstMessage> {
-    let mut byte = [0u8; 1];
-    let mut iov = [IoSliceMut::new(&mut byte)];
-    let mut space = cmsg_space!([i32; 4]);
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<UnixAddr>(control.as_raw_fd(), &mut iov, Some(&mut space), flags)?;
-    if message.bytes == 0 {
-        return Ok(FirstMessage::Nothing);
-    }
-    let mut fds = Vec::new();
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(received) = part {
-            // SAFETY: the kernel has just installed these descriptors for us alone.
-            fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
-    }
-    let unknown = |_| io::Error::other("the message has other descriptors than it should");
-    match byte {
-        [COPY] => fds
-            .try_into()
-            .map_err(unknown)
-            .map(|[control]: [OwnedFd; 1]| FirstMessage::Copy(control)),
-        _ => fds.try_into().map_err(unknown).map(FirstMessage::Launch),
-    }
 }
 
 fn send(control: &UnixStream, report: &SupervisorReport) {

@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use super::{FirstMessage, USAGE, receive, run};
+use super::first_message::{FirstMessage, receive};
+use super::{USAGE, run};
 use crate::exec::wire::{SupervisorCommand, WireLines};
 
 /// The two of a copied process.
