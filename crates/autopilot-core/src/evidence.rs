@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 
 /// The name of the command that prepares a worktree.
 pub const SETUP: &str = "setup";
+/// The name of the command that runs the tests.
+const TESTS: &str = "tests";
 /// The files that a reason names.
 const FILES_NAMED_MAX: usize = 5;
 /// The lines of output that are quoted of a command that could not be run.
@@ -201,6 +203,16 @@ impl SeenCommand {
         only_known || base.checks.iter().any(|base| self.is_as_on(base))
     }
 
+    /// The words for a failure of the command that the base has as well. Without names of tests nobody
+    /// knows whether the same ones fail.
+    pub fn excused_words(&self, failure: &str) -> String {
+        let has_no_names = self.name == TESTS && self.failing.is_empty();
+        match has_no_names && !self.is_exit_zero() && !self.changed {
+            true => format!("{failure} (which tests fail is unknown, the output is the same)"),
+            false => failure.to_owned(),
+        }
+    }
+
     /// Returns whether the command fails no worse than on the base: it ends the same way, and
     /// either only tests fail that failed there too, or the output is the same word for word.
     pub fn is_as_on(&self, base: &SeenCommand) -> bool {
@@ -330,6 +342,15 @@ mod tests {
             let shown = of(vec![now]);
             assert_eq!(shown.new_failures(&base).count(), usize::from(is_new), "{shown:?}");
         }
+    }
+
+    #[test]
+    fn an_excuse_by_an_exit_code_alone_says_that_the_tests_are_unknown() {
+        let words = |seen: SeenCommand| seen.excused_words("failed");
+        let unknown = "failed (which tests fail is unknown, the output is the same)";
+        assert_eq!(words(seen("tests", 1, &[])), unknown);
+        assert_eq!(words(seen("tests", 1, &["a"])), "failed");
+        assert_eq!(words(seen("lint", 1, &[])), "failed", "it has no tests");
     }
 
     #[test]

@@ -132,7 +132,8 @@ fn a_plan_is_made_and_reviewed_by_a_local_server_by_chat_and_without_a_key() {
     assert!(requests.iter().all(|request| request.header("authorization").is_none()));
     let planned = &requests[0].body;
     assert_eq!(planned["response_format"]["type"], "json_schema");
-    assert_eq!(about(&requests, REVIEW).len(), 2);
+    // Of each task, and of the whole.
+    assert_eq!(about(&requests, REVIEW).len(), 3);
 }
 
 #[test]

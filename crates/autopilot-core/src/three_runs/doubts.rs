@@ -103,8 +103,8 @@ pub fn neutral_lines(runs: &ThreeRuns) -> Vec<String> {
             (
                 weak,
                 [
-                    "shows it only by an exit code or a build",
-                    "show it only by an exit code or a build",
+                    "fails without the change as far as an exit code or a build can tell",
+                    "fail without the change as far as an exit code or a build can tell",
                 ],
             ),
             (not, ["passes without the change", "pass without the change"]),

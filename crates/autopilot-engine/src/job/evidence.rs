@@ -113,7 +113,10 @@ impl Job {
         let failed = checks.iter().zip(&evidence.checks).filter(|(check, _)| !check.passed());
         let failed = failed.map(|(check, seen)| {
             let failure = seen.why_not_run(&base).unwrap_or_else(|| check.failure());
-            (failure, seen.is_known(&base))
+            match seen.is_known(&base) {
+                true => (seen.excused_words(&failure), true),
+                false => (failure, false),
+            }
         });
         let mut failures = NewFailures::of(failed);
         failures.reasons.extend(evidence.hollow(&base));

@@ -182,6 +182,11 @@ fn an_exit_code_alone_is_weak() {
     let runs = || seen(plain(0), plain(0), plain(0));
     assert_eq!(runs().red(vec![plain(1)]), "proven  | weak conf.ini t.py | not ");
     assert_eq!(runs().red(vec![plain(0)]), "proven  | weak  | not conf.ini t.py");
+    // Lint is not run without the change, and shows nothing of its tests.
+    let lint = SeenCommand { name: "lint".to_owned(), command: "lint".to_owned(), ..plain(0) };
+    let mut with_lint = runs();
+    with_lint.green.push(lint);
+    assert_eq!(with_lint.red(vec![plain(1)]), "proven  | weak conf.ini t.py | not ");
 }
 
 #[test]
