@@ -194,7 +194,8 @@ const REST: &str = r#"# agents: {}                     # more agents for goals a
 #   known_flaky: []              # names of tests, as the test runner prints them
 #   yardstick: []                # more files that decide a verdict, as in [ci/**, "*.golden"]
 #   yardstick_changes: reviewed  # a test of the base that fails needs the task's text or the reviewer's consent;
-#                                # told: you are only told; refused: only the task's text counts
+#                                # person: you are asked; told: you are only told; refused: only the task's text
+#                                # counts
 #   reports: []                  # reports that your test runner writes, as in ["target/**/TEST-*.xml"]
 #   holdout: null                # a directory outside of tests that no agent sees, as in ../holdout; a builder is
 #                                # told the names of those that fail, and nothing else
