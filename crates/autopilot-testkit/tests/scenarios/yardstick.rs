@@ -97,8 +97,7 @@ fn a_person_who_is_asked_may_leave_the_task_out() {
     check(&format!("{two} skip a"), "a skipped · b running accept_tests — run goes on");
     check(&format!("{two} skip a; approve"), "a skipped · b done — run done");
     // What is left out with the task it is in is not asked about either.
-    let text =
-        format!("plan p, expand; c in p; d\n limit yardstick person\n c: {ASKS}\n skip p");
+    let text = format!("plan p, expand; c in p; d\n limit yardstick person\n c: {ASKS}\n skip p");
     let story = check(&text, "p skipped · d done · c stopped by p — run done");
     assert!(story.state.gate().is_none());
 }
