@@ -279,12 +279,13 @@ impl State {
             || self.run.halt.as_ref().is_some_and(|halt| halt.now)
     }
 
-    /// Whether the run waits for a person's answer and has nothing else to do.
+    /// Whether the run waits for a person's answer and has nothing else to do. Each decision starts
+    /// the ready tasks that can start, so with nobody at work those left over are in the way of the
+    /// asked one. Effects are different: they may wait for the machine, which time alone frees.
     pub fn is_only_asking(&self) -> bool {
         self.index.people_live > 0
             && self.live.len() as u32 == self.index.people_live
             && self.index.waiting.is_empty()
-            && self.index.ready.is_empty()
             && self.index.ready_aside.is_empty()
     }
 

@@ -147,8 +147,8 @@ impl Audit {
         }
     }
 
-    /// A gate is ended by a person's word and by nothing else; their word ends nothing else. What an
-    /// executor brings is what comes.
+    /// A gate is ended by a person's word and by nothing else: by their answer, or because they leave
+    /// its task out. Their word ends nothing else. What an executor brings is what comes.
     fn people_decide(&self, input: &Input, record: Option<&Record>) -> Result<(), String> {
         let says = match input {
             Input::Asked(Ask::Approve { .. }) => Some(true),
@@ -164,9 +164,10 @@ impl Audit {
             return Err("I9: an answer to nothing changed something".to_owned());
         }
         for event in record.iter().flat_map(|record| &record.events) {
-            if let Event::AttemptEnded { step, outcome, .. } = event
+            if let Event::AttemptEnded { task, step, outcome, .. } = event
                 && table::is_gate(*step)
                 && says != Some(*outcome == Outcome::Passed)
+                && !self.is_left_out_by(input, *task, outcome)
             {
                 return Err(format!("I9: {step} ended as {outcome:?} by {input:?}"));
             }
@@ -185,6 +186,20 @@ impl Audit {
             }
         }
         goal::next_is_kept(brings(input), record)
+    }
+
+    /// Whether a gate ends without an answer because a person skips its task, or what that is in.
+    fn is_left_out_by(&self, input: &Input, task: TaskId, outcome: &Outcome) -> bool {
+        let Input::Asked(Ask::Skip { task: name }) = input else { return false };
+        let tasks = &self.books.tasks;
+        let mut above = Some(task).and_then(|task| tasks.get(task.index()));
+        while let Some(entry) = above {
+            if entry.name == *name && entry.parent.is_some() {
+                return *outcome == Outcome::Revoked;
+            }
+            above = entry.parent.and_then(|parent| tasks.get(parent.index()));
+        }
+        false
     }
 
     /// A record is shown to people only when it is on disk.
@@ -244,6 +259,12 @@ impl Audit {
         let is_over = self.books.tasks.first().is_none_or(|root| root.place.is_settled());
         let may_rest = is_over || self.books.halt.is_some() || self.books.gate().is_some();
         self.check(may_rest, || "I9: the run rests and nobody is asked".to_owned());
+        // An answer is not needed for what time alone brings.
+        let early =
+            self.books.goes_on_by_itself().filter(|_| !is_over && self.books.halt.is_none());
+        self.check(early.is_none(), || {
+            format!("I9: the run rests and {} would go on by itself", early.unwrap_or_default())
+        });
     }
 
     /// Checks the merge that an attempt has just made, or has found made by an earlier one.

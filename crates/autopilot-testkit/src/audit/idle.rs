@@ -38,6 +38,21 @@ impl Books {
         self.something_goes_on()
     }
 
+    /// A task that goes on when its time has come, also if nobody says anything.
+    pub fn goes_on_by_itself(&self) -> Option<String> {
+        let found = self.tasks.iter().find(|task| match task.place {
+            Place::Waiting(_) => true,
+            Place::At(step) => table::is_serial(step) && !self.machine_is_open(),
+            Place::Running(step, _) => !table::is_gate(step),
+            Place::Open
+            | Place::Closed
+            | Place::SkippedByAsk
+            | Place::SkippedFor(_)
+            | Place::Failed => false,
+        });
+        found.map(|task| task.name.clone())
+    }
+
     fn children_go_on(&self, task: &Entry) -> Kept {
         let children = || task.children.iter().map(|child| &self.tasks[child.index()]);
         let at_work = children().any(|task| task.place.is_under_way());

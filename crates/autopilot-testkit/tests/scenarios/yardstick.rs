@@ -59,6 +59,49 @@ fn a_person_is_asked_where_the_run_says_so_and_nobody_else_counts() {
     check(&text, "a done (2 rounds, overruled) — run done");
 }
 
+const ASKS: &str = "validate ok opens t1, review approves";
+
+#[test]
+fn what_is_in_the_way_of_an_asked_task_alone_lets_the_run_rest() {
+    let text = format!(
+        "together a, paths src; b, paths src\n limit yardstick person, overlaps wait\n a: {ASKS}"
+    );
+    let story = check(&text, "a running accept_tests · b at build — run goes on");
+    assert!(story.state.is_at_rest());
+    check(&format!("{text}\n boot; boot"), "a running accept_tests · b at build — run goes on");
+    let story = check(&format!("{text}\n approve"), "a done · b done — run done");
+    assert!(story.starts.find("b.build") > story.starts.find("a.merge"), "{}", story.starts);
+    check(&format!("{text}\n skip a"), "a skipped · b done — run done");
+    // One with other paths is not kept from its work.
+    let text = text.replace("b, paths src", "b, paths docs");
+    let story = check(&text, "a running accept_tests · b done — run goes on");
+    assert!(story.state.is_at_rest());
+}
+
+#[test]
+fn a_run_that_asks_does_not_rest_over_what_time_alone_brings() {
+    let asks = format!("limit yardstick person\n a: {ASKS}");
+    for away in ["build quota 2h", "build unreachable", "merge hindered"] {
+        let text = format!("together a; b\n {asks}\n b: {away}\n");
+        let story = check(&text, "a running accept_tests · b done — run goes on");
+        assert!(story.state.is_at_rest(), "{away}");
+    }
+}
+
+#[test]
+fn a_person_who_is_asked_may_leave_the_task_out() {
+    let text = format!("together a; b after a; c\n limit yardstick person\n a: {ASKS}\n skip a");
+    check(&text, "a skipped · b done · c done — run done");
+    // Whoever is asked about two tasks and leaves one out is still asked about the other.
+    let two = format!("together a; b\n limit yardstick person\n a: {ASKS}\n b: {ASKS}\n");
+    check(&format!("{two} skip a"), "a skipped · b running accept_tests — run goes on");
+    check(&format!("{two} skip a; approve"), "a skipped · b done — run done");
+    // What is left out with the task it is in is not asked about either.
+    let text = format!("plan p, expand; c in p; d\n limit yardstick person\n c: {ASKS}\n skip p");
+    let story = check(&text, "p skipped · d done · c stopped by p — run done");
+    assert!(story.state.gate().is_none());
+}
+
 #[test]
 fn tests_that_do_not_compile_are_told_and_fail_no_round() {
     let story = check("task a\n a: validate ok uncompiled t1", "a done — run done");

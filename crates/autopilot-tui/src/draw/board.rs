@@ -7,7 +7,6 @@ use crate::screen::{LineKind, Screen, Seat, TAIL_LINES_MAX, Worker};
 use crate::word::{doing, some};
 use autopilot_core::event::HaltWhy;
 use autopilot_core::id::{TaskId, Time};
-use autopilot_core::pipeline::Work;
 use autopilot_core::state::{LaneState, LiveAttempt, State, Status, Task};
 use autopilot_view::width::{column, fit};
 use autopilot_view::{self as view, ExitWord};
@@ -166,8 +165,7 @@ fn banner(screen: &Screen, now: Time) -> Option<(String, Style)> {
         };
         return Some((text, CARE));
     }
-    let stage = state.root().and_then(Task::stage).filter(|stage| stage.work == Work::Person);
-    if let Some(gate) = stage.and_then(|stage| stage.step.row().gate) {
+    if let Some(gate) = state.gate().and_then(|(_, live)| live.step.row().gate) {
         let text = format!(
             " WAITING FOR YOU to approve the {}: `autopilot approve` or `reject \"why\"`",
             gate.what

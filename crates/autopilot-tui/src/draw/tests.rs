@@ -98,6 +98,16 @@ fn waiting_for_a_persons_word() {
     at_all_sizes("approval", &sample);
 }
 
+#[test]
+fn a_person_is_told_that_one_of_the_tasks_waits_for_them() {
+    let mut sample = SampleRun::planned(&[("parser", &[]), ("ledger", &[])]);
+    sample.start(&["ledger"], Step::Build);
+    assert!(!sample.seen(80, 24).contains("WAITING FOR YOU"));
+    sample.start(&["parser"], Step::AcceptTests);
+    let seen = sample.seen(80, 24);
+    assert!(seen.contains("WAITING FOR YOU to approve the changed tests"), "{seen}");
+}
+
 /// Both tasks meet the limit of the account they share, and what was asked has no price.
 fn all_waiting() -> SampleRun {
     let mut sample =
