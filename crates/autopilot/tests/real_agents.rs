@@ -14,6 +14,7 @@ use std::path::Path;
 const BINARY: &str = env!("CARGO_BIN_EXE_autopilot");
 const BUILDER: &str = "You implement one task";
 const REVIEWER: &str = "You review one change";
+const WHOLE_REVIEWER: &str = "You review the result of a plan as a whole";
 const ACCEPTANCE: &str = "You write user acceptance test cases";
 const PLANNER: &str = "You turn a plan into tasks";
 
@@ -27,7 +28,8 @@ fn reviews(script: Script) -> Script {
     let verdict =
         json!({ "verdict": "APPROVE", "summary": "fine", "issues": [], "accepted_tests": [] });
     script
-        .when(REVIEWER, [Turn::answer(verdict)])
+        .when(REVIEWER, [Turn::answer(verdict.clone())])
+        .when(WHOLE_REVIEWER, [Turn::answer(verdict)])
         .when(ACCEPTANCE, [Turn::say("# Cases\n\n## 1. It is there\n\nLook at it.\n")])
 }
 
