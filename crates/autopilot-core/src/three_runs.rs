@@ -21,8 +21,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 pub use asked::{AskedChange, ChangedText, accounts};
-pub use compare::{RedTests, RunsSeen, last_name, open_tests, red_tests};
+pub use compare::{RedTests, RunsSeen, last_name, open_tests, red_tests, vanished_tests};
 pub use doubts::{accounted_lines, neutral_lines, open_doubts, refusal};
+
+/// The files with tests that are run by themselves where none of the new tests ran together.
+pub const RED_FILES_MAX: usize = 20;
 
 /// What the runs beside the gate have shown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct ThreeRuns {
     /// The files that hold tests and code which can't be told apart.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub inseparable: BTreeSet<String>,
+    /// The settings of builds and runners that count for both sides, because they build the product too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub settings: BTreeSet<String>,
     /// The base's tests over the new code; none where they are the same tree as the change or the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_regression: Option<ProofRun>,
@@ -48,10 +54,18 @@ pub struct ThreeRuns {
     /// Tests that are new or changed and pass, or are skipped, without the change.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub not_red: BTreeSet<String>,
+    /// Tests that are new or changed and were not run without the change, because their file is one too
+    /// many.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub not_shown: BTreeSet<String>,
     /// Everything that the change breaks, skips or removes of the base's tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<OpenTest>,
-    /// The part of it for which the task itself accounts.
+    /// The tests of the base that the gate does not run, besides those that are open and those that stand
+    /// in the change under another name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<OpenTest>,
+    /// The part of what is open for which the task itself accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedTest>,
 }

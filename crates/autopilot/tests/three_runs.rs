@@ -211,3 +211,70 @@ fn tests_that_others_merged_are_not_lost_by_a_merge() {
     std::fs::write(go, "").unwrap();
     run.wait().expect(11).says(&["passes alone, fails together", "tests of the base"]);
 }
+
+/// A small project whose tests pytest runs, and a builder that runs a line of shell.
+fn project(files: &[(&str, &str)], task: &str, changes: &str, line: &str) -> Stage {
+    let stage = Stage::new(BINARY);
+    files.iter().for_each(|(name, text)| stage.write(name, text));
+    stage.write(
+        "tasks/say-done.md",
+        &format!("# Task: Greet\n\nGoal:\n- {task}\n\nAcceptance Criteria:\n- it is right\n"),
+    );
+    stage.commit("a project");
+    stage.config(
+        "commands: { tests: pytest -q -p no:cacheprovider }\nloop: { max_iterations: 1 }\n",
+    );
+    let build = format!(
+        "\n- step: build\n  do: [{{ run: {line:?} }}, {{ answer: {{ changed_files: [{changes}], notes: x }} }}]\n"
+    );
+    stage.agents(&[&build, APPROVES]);
+    stage
+}
+
+const SKIPS: &str = "import pytest, greet
+def test_words():
+    if greet.OLD: pytest.skip('old')
+    assert greet.words() == 'Hello'
+def test_more(): pass
+@pytest.mark.parametrize('name', greet.NAMES)
+def test_names(name): pass
+";
+
+#[test]
+fn a_change_of_the_product_alone_that_loses_tests_is_told() {
+    let product = |old: &str, names: &str| {
+        format!("OLD = {old}\nNAMES = {names}\ndef words(): return 'Hello'\n")
+    };
+    let before = product("False", "['a', 'b']");
+    let files = [("greet.py", before.as_str()), ("test_greet.py", SKIPS)];
+    let of = |old: &str, names: &str, task: &str| {
+        let line = format!("cat > greet.py <<'END'\n{}END", product(old, names));
+        project(&files, task, "greet.py", &line).run_task().expect(0)
+    };
+    of("True", "['a']", "greet").says(&[
+        "Look at this before you merge",
+        "`test_greet.py::test_words` ran on the base and is skipped now",
+        "`test_greet.py::test_names[b]` ran on the base and is gone",
+    ]);
+    for (old, names, task) in
+        [("0", "['a', 'c']", "greet others"), ("True", "['a', 'b']", "let test_words be skipped")]
+    {
+        let said = of(old, names, task).said();
+        assert!(!said.contains("Look at this"), "{task}: {said}");
+    }
+}
+
+#[test]
+fn settings_that_no_run_can_exchange_are_told_unless_the_task_names_them() {
+    let files = [("test_greet.py", "def test_words(): pass\n")];
+    let line = "echo 'x = 1' > sitecustomize.py";
+    project(&files, "greet", "sitecustomize.py", line)
+        .run_task()
+        .expect(0)
+        .says(&["`sitecustomize.py` decides how tests run and can't be exchanged for the base's"]);
+    let said = project(&files, "set x in sitecustomize.py", "sitecustomize.py", line)
+        .run_task()
+        .expect(0)
+        .said();
+    assert!(!said.contains("Look at this"), "{said}");
+}

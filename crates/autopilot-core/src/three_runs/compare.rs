@@ -26,6 +26,9 @@ pub struct RunsSeen<'a> {
     /// The names of the base's tests whose bodies stand in the change under another name or in another
     /// file, and the names that they have there.
     pub moved_tests: &'a BTreeMap<String, String>,
+    /// The files, and the names of the tests in them, that were not run by themselves without the change
+    /// because they are too many.
+    pub left_out: &'a BTreeSet<String>,
 }
 
 /// The new and changed tests, by what they show without the change.
@@ -34,6 +37,8 @@ pub struct RedTests {
     pub proven: BTreeSet<String>,
     pub weak: BTreeSet<String>,
     pub not: BTreeSet<String>,
+    /// Tests of which no run has shown anything.
+    pub unknown: BTreeSet<String>,
 }
 
 /// The name of a test without the file, the module and the parameters that its runner puts around it.
@@ -115,9 +120,7 @@ impl RunsSeen<'_> {
         }
         if let Some(now) = report(green) {
             for id in &told.passed {
-                let moved = self.moved_tests.get(last_name(id));
-                let is_moved =
-                    moved.is_some_and(|name| now.passed.iter().any(|now| last_name(now) == name));
+                let is_moved = self.is_moved(id, now);
                 if now.skipped.contains(id) {
                     add(id, OpenTestKind::IsSkipped);
                 } else if !now.passed.contains(id) && !now.failed.contains(id) && !is_moved {
@@ -215,6 +218,8 @@ impl RunsSeen<'_> {
             } else if told(|report| &report.skipped, id) {
                 // What is skipped without the change shows nothing of it.
                 &mut red.not
+            } else if self.is_left_out(id) {
+                &mut red.unknown
             } else if ran.iter().any(|seen| hides(seen, id)) {
                 &mut red.weak
             } else {
@@ -222,6 +227,42 @@ impl RunsSeen<'_> {
             };
             kind.insert(id.clone());
         }
+    }
+}
+
+/// The tests of the base that the gate of the change does not run or skips, besides those that are open
+/// and those whose bodies run under another name.
+pub fn vanished_tests(runs: &RunsSeen<'_>, open: &[OpenTest]) -> Vec<OpenTest> {
+    let mut lost = BTreeSet::new();
+    for base in runs.base.checks.iter().filter(|base| base.holdout.is_none()) {
+        let green = same(runs.green, base).and_then(|seen| seen.report.as_deref());
+        let (Some(before), Some(now)) = (report(Some(base)), green) else { continue };
+        for id in before.ids() {
+            let kind = match (now.skipped.contains(id), now.ids().contains(id)) {
+                (true, _) => OpenTestKind::IsSkipped,
+                (false, true) => continue,
+                (false, false) => OpenTestKind::IsGone,
+            };
+            let file = runs.file_of(id);
+            let is_told = |test: &OpenTest| test.id == id || Some(&test.id) == file.as_ref();
+            if !open.iter().any(is_told) && !runs.is_moved(id, now) {
+                lost.insert(OpenTest { id: id.to_owned(), kind, file });
+            }
+        }
+    }
+    lost.into_iter().collect()
+}
+
+impl RunsSeen<'_> {
+    /// Whether the body of a test of the base passes under another name or in another file.
+    fn is_moved(&self, id: &str, now: &TestReport) -> bool {
+        let moved = self.moved_tests.get(last_name(id));
+        moved.is_some_and(|name| now.passed.iter().any(|now| last_name(now) == name))
+    }
+
+    fn is_left_out(&self, id: &str) -> bool {
+        let mut left_out = self.left_out.iter();
+        is_named(self.left_out, id) || left_out.any(|file| id.starts_with(&format!("{file}::")))
     }
 }
 

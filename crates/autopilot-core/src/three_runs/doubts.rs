@@ -25,14 +25,28 @@ fn doubt(test: &OpenTest, why: &str) -> Doubt {
 }
 
 impl ThreeRuns {
-    /// The doubts about tests that the task names only among the paths it may change.
-    pub fn doubts(&self) -> Vec<Doubt> {
+    /// The doubts about tests that the task names only among the paths it may change, and about what
+    /// decides for both sides of a comparison. `task` is the text of the task.
+    pub fn doubts(&self, task: &str) -> Vec<Doubt> {
         let by_paths = self.asked.iter().filter(|asked| asked.by == AskedChange::Paths);
         let mut doubts: Vec<Doubt> = by_paths
             .map(|asked| {
                 doubt(&asked.test, "the task may change its file and does not ask for this")
             })
             .collect();
+        let task = task.to_lowercase();
+        let is_named = |file: &&String| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            task.contains(&name.to_lowercase())
+        };
+        let of_settings = |file: &String| {
+            let text = format!(
+                "`{file}` decides how tests run and can't be exchanged for the base's, so the base's \
+                 tests ran with the change's"
+            );
+            Doubt::new(DoubtKind::WeakProof, text).about_file(file)
+        };
+        doubts.extend(self.settings.iter().filter(|file| !is_named(file)).map(of_settings));
         if !self.open.is_empty() {
             let of_file = |file: &String| {
                 let text =
@@ -96,7 +110,8 @@ pub fn refusal(
 pub fn neutral_lines(runs: &ThreeRuns) -> Vec<String> {
     let mut lines = Vec::new();
     let (red, weak, not) = (runs.proven_red.len(), runs.weakly_red.len(), runs.not_red.len());
-    if red + weak + not > 0 {
+    let unknown = runs.not_shown.len();
+    if red + weak + not + unknown > 0 {
         let mut parts = Vec::new();
         for (count, [one, many]) in [
             (red, ["fails without the change", "fail without the change"]),
@@ -108,6 +123,7 @@ pub fn neutral_lines(runs: &ThreeRuns) -> Vec<String> {
                 ],
             ),
             (not, ["passes without the change", "pass without the change"]),
+            (unknown, ["was not run without the change", "were not run without the change"]),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {}", if count == 1 { one } else { many }));
@@ -150,6 +166,24 @@ mod tests {
 
     fn fails(id: &str) -> OpenTest {
         OpenTest { id: id.to_owned(), kind: OpenTestKind::Fails, file: None }
+    }
+
+    #[test]
+    fn settings_that_count_for_both_sides_are_told_unless_the_task_names_them() {
+        let of = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect();
+        let mut runs = ThreeRuns {
+            settings: of(&["web/babel.config.js"]),
+            inseparable: of(&["a.py"]),
+            ..ThreeRuns::default()
+        };
+        let told = |runs: &ThreeRuns, task: &str| {
+            let texts: Vec<String> = runs.doubts(task).into_iter().map(|it| it.text).collect();
+            texts.join("\n")
+        };
+        insta::assert_snapshot!(told(&runs, "greet"), @"`web/babel.config.js` decides how tests run and can't be exchanged for the base's, so the base's tests ran with the change's");
+        assert_eq!(told(&runs, "Add a preset to Babel.config.js"), "");
+        runs.open.push(fails("t"));
+        insta::assert_snapshot!(told(&runs, "in babel.config.js"), @"a.py has tests and code in one file, which can't be proven apart");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::mixed::YardstickSide;
 use super::{YardstickReason, YardstickRules, YardstickShare};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One path of a change (listed without rename detection), on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,24 @@ pub struct ComposedTrees {
 }
 
 impl ComposedTrees {
+    /// The settings of builds and runners that stay as the change has them, whichever tests run.
+    pub fn settings(&self) -> BTreeSet<String> {
+        let is_setting = |path: &&String| match self.touched.get(*path) {
+            Some(YardstickReason::BuildConfig | YardstickReason::RunnerConfig) => true,
+            Some(
+                YardstickReason::Test
+                | YardstickReason::TestData
+                | YardstickReason::BuildServer
+                | YardstickReason::CommandScript { .. }
+                | YardstickReason::CalledScript { .. }
+                | YardstickReason::Instruction
+                | YardstickReason::Pattern(_),
+            )
+            | None => false,
+        };
+        self.inseparable.keys().filter(is_setting).cloned().collect()
+    }
+
     /// Whether the commands have to run on the two trees: neither is only told to people and judges.
     pub fn needs_runs(&self) -> bool {
         self.touched.values().any(YardstickReason::decides_commands)

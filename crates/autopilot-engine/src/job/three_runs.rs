@@ -3,14 +3,16 @@
 
 use super::own_work::blocking;
 use super::{Job, JobError};
+use autopilot_core::event::TaskEnd;
 use autopilot_core::evidence::RoundEvidence;
 use autopilot_core::id::TaskId;
 use autopilot_core::pipeline::Switch;
+use autopilot_core::state::Status;
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::three_runs::{
-    AskedTest, ChangedText, OpenTest, ProofRun, RunsSeen, ThreeRuns, accounts, open_tests,
-    red_tests,
+    AskedChange, AskedTest, ChangedText, OpenTest, ProofRun, RED_FILES_MAX, RunsSeen, ThreeRuns,
+    accounts, open_tests, red_tests, vanished_tests,
 };
 use autopilot_core::yardstick::{
     ChangedEntry, ComposedEntry, ComposedTrees, EntrySide, TreeView, YardstickReason,
@@ -25,8 +27,6 @@ use std::time::Instant;
 
 /// The changed files whose texts are read.
 const TEXTS_MAX: usize = 2_000;
-/// The files with tests that are run by themselves where none of the new tests ran together.
-const RED_FILES_MAX: usize = 4;
 /// The command that the runs repeat; lint, format and acceptance are asked of the change alone.
 const TESTS: &str = "tests";
 
@@ -55,8 +55,8 @@ struct TestNames {
     base: BTreeMap<String, BTreeSet<String>>,
     changed: BTreeSet<String>,
     moved: BTreeMap<String, String>,
-    /// The touched files that have tests with the change.
-    files: Vec<String>,
+    /// The touched files that have tests with the change, and the names of those.
+    files: Vec<(String, Vec<String>)>,
 }
 
 impl Job {
@@ -84,21 +84,50 @@ impl Job {
         }
         let mut runs = ThreeRuns {
             touched: trees.touched.keys().cloned().collect(),
-            inseparable: trees.inseparable.keys().cloned().collect(),
+            settings: trees.settings(),
             ..ThreeRuns::default()
         };
-        if !trees.needs_runs() {
-            return Ok(Some(runs));
-        }
-        let ends = [order.base, order.head];
-        runs.no_regression = self.run_on(order.head, &trees.no_regression, ends, &commands).await?;
-        if order.wanted == RunsWanted::Both && !self.cancel.is_asked() {
-            runs.red.extend(self.run_on(order.base, &trees.red, ends, &commands).await?);
-        }
+        let is_setting = |path: &&String| runs.settings.contains(*path);
+        let inseparable = trees.inseparable.keys().filter(|path| !is_setting(path)).cloned();
+        runs.inseparable = inseparable.collect();
         let names = test_names(&trees, &entries);
-        if runs.red.first().is_some_and(|run| has_no_names(run, order.green)) {
-            self.run_red_by_file(order, &trees, &names, &mut runs, &commands).await?;
+        let mut left_out = BTreeSet::new();
+        if trees.needs_runs() {
+            left_out = self.make_runs(order, &trees, &names, &mut runs, &commands).await?;
         }
+        self.compare(order, &trees, &names, &left_out, &mut runs)?;
+        Ok(Some(runs))
+    }
+
+    /// Makes the runs on the composed trees; returns the tests that are left out of them.
+    async fn make_runs(
+        &self,
+        order: &RunsOrder<'_>,
+        trees: &ComposedTrees,
+        names: &TestNames,
+        runs: &mut ThreeRuns,
+        commands: &[(&'static str, String)],
+    ) -> Result<BTreeSet<String>, JobError> {
+        let ends = [order.base, order.head];
+        runs.no_regression = self.run_on(order.head, &trees.no_regression, ends, commands).await?;
+        if order.wanted == RunsWanted::Both && !self.cancel.is_asked() {
+            runs.red.extend(self.run_on(order.base, &trees.red, ends, commands).await?);
+        }
+        if runs.red.first().is_some_and(|run| has_no_names(run, order.green)) {
+            return self.run_red_by_file(order, trees, names, runs, commands).await;
+        }
+        Ok(BTreeSet::new())
+    }
+
+    /// Takes down what the runs show.
+    fn compare(
+        &self,
+        order: &RunsOrder<'_>,
+        trees: &ComposedTrees,
+        names: &TestNames,
+        left_out: &BTreeSet<String>,
+        runs: &mut ThreeRuns,
+    ) -> Result<(), JobError> {
         let base = self.known_failures()?;
         let before = runs.no_regression.as_ref().map(|run| run.checks.as_slice());
         let decisive = trees.touched.iter().filter(|(_, reason)| reason.decides_commands());
@@ -112,12 +141,15 @@ impl Job {
             base_tests: &names.base,
             changed_tests: &names.changed,
             moved_tests: &names.moved,
+            left_out,
         };
         let open = open_tests(&seen);
+        let lost = vanished_tests(&seen, &open);
         let red = red_tests(&seen);
-        runs.open = open;
+        (runs.open, runs.lost) = (open, lost);
         (runs.proven_red, runs.weakly_red, runs.not_red) = (red.proven, red.weak, red.not);
-        Ok(Some(runs))
+        runs.not_shown = red.unknown;
+        Ok(())
     }
 
     /// Takes down which of the open tests the task itself accounts for.
@@ -129,6 +161,10 @@ impl Job {
                 runs.asked.push(AskedTest { test: test.clone(), by });
             }
         }
+        runs.lost.retain(|test| {
+            let lines = changed_text(change, test.file.as_deref().unwrap_or(&test.id));
+            accounts(test, &task, &spec.allowed_paths, &lines) != Some(AskedChange::Text)
+        });
     }
 
     /// The tests of the base that merged tasks have changed, each accounted for where that was done.
@@ -141,6 +177,19 @@ impl Job {
             known.extend(self.open_ids_of(task.id)?);
         }
         Ok(known)
+    }
+
+    /// What the validations of the tasks that were merged before have shown.
+    pub(super) fn merged_evidence(&self) -> Result<Vec<RoundEvidence>, JobError> {
+        let state = self.state()?;
+        let others = state.tasks.iter().filter(|task| task.id != self.task.id);
+        let merged = others.filter(|task| {
+            task.parent.is_some() && task.status == Status::Settled(TaskEnd::Closed)
+        });
+        merged
+            .filter_map(|task| task.last(Step::Validate))
+            .map(|shown| self.evidence_at(shown.facts.answer.as_deref()))
+            .collect()
     }
 
     /// The tests that the last validation of a task has named.
@@ -229,7 +278,7 @@ impl Job {
     }
 
     /// Runs the new tests file by file over the base's code, so that one which does not compile hides no
-    /// other.
+    /// other. Returns the files that are too many, and their tests.
     async fn run_red_by_file(
         &self,
         order: &RunsOrder<'_>,
@@ -237,12 +286,12 @@ impl Job {
         names: &TestNames,
         runs: &mut ThreeRuns,
         commands: &[(&'static str, String)],
-    ) -> Result<(), JobError> {
+    ) -> Result<BTreeSet<String>, JobError> {
         if names.files.len() < 2 {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
-        for file in names.files.iter().take(RED_FILES_MAX) {
-            let others = names.files.iter().filter(|other| *other != file);
+        for (file, _) in names.files.iter().take(RED_FILES_MAX) {
+            let others = names.files.iter().map(|(other, _)| other).filter(|other| *other != file);
             let mut edits = trees.red.clone();
             for other in others {
                 edits.remove(other);
@@ -250,7 +299,9 @@ impl Job {
             let ends = [order.base, order.head];
             runs.red.extend(self.run_on(order.base, &edits, ends, commands).await?);
         }
-        Ok(())
+        let left_out = names.files.iter().skip(RED_FILES_MAX);
+        let named = left_out.flat_map(|(file, tests)| [file].into_iter().chain(tests));
+        Ok(named.cloned().collect())
     }
 }
 
@@ -300,7 +351,7 @@ fn test_names(trees: &ComposedTrees, entries: &[ChangedEntry]) -> TestNames {
         let (before, after) = (bodies(&entry.base), bodies(&entry.head));
         let is_test = trees.touched.get(&entry.path) == Some(&YardstickReason::Test);
         if entry.head.is_some() && is_test {
-            names.files.push(entry.path.clone());
+            names.files.push((entry.path.clone(), after.keys().cloned().collect()));
         }
         if entry.base.is_some() && (is_test || !before.is_empty()) {
             names.base.insert(entry.path.clone(), before.keys().cloned().collect());

@@ -15,7 +15,9 @@ use autopilot_core::evidence::{NewFailures, RoundEvidence, SeenCommand};
 use autopilot_core::fingerprint::failure_fingerprint;
 use autopilot_core::flow::merging::baseline;
 use autopilot_core::guard::{Finding, broken_rules, doubts, noted};
+use autopilot_core::pipeline::Switch;
 use autopilot_core::step::Step;
+use autopilot_core::test_report::lost::{LostSearch, lost_in_gate};
 use autopilot_core::three_runs::{self, Accounts};
 use autopilot_host::git::{GitChange, Oid};
 
@@ -49,7 +51,11 @@ impl Job {
             evidence.three_runs = runs.map(Box::new);
         }
         let mut facts = self.facts_of_gate(&gate, &evidence)?;
-        reasons.extend(self.weighed_runs(&evidence, &mut facts)?);
+        let is_green = reasons.is_empty();
+        reasons.extend(self.weighed_runs(&evidence, &spec.text(), &mut facts)?);
+        if is_green {
+            facts.doubts.extend(self.lost_tests(&evidence, &spec.text())?);
+        }
         facts.tree = self.task.tree.clone();
         let claims = evidence.differs.iter().map(|text| Doubt::new(DoubtKind::Claim, text));
         facts.doubts.extend(doubts(&evidence.findings).into_iter().chain(claims));
@@ -81,18 +87,42 @@ impl Job {
         Ok((Outcome::Failed { why: reasons.join("; ") }, facts))
     }
 
+    /// The doubts about tests of the base that the gate does not show any more.
+    fn lost_tests(&self, evidence: &RoundEvidence, task: &str) -> Result<Vec<Doubt>, JobError> {
+        // Runs of before are told what they were told then.
+        if !self.run.switches.contains(&Switch::ThreeRuns) {
+            return Ok(Vec::new());
+        }
+        Ok(lost_in_gate(&LostSearch {
+            base: &self.known_failures()?,
+            merged: &self.merged_evidence()?,
+            green: &evidence.checks,
+            runs: evidence.three_runs.as_deref(),
+            task,
+        }))
+    }
+
     /// Puts what the runs beside the gate have shown into the facts. What is left open goes to whoever
     /// judges the round; where nobody does, it is a reason for a no.
     fn weighed_runs(
         &self,
         evidence: &RoundEvidence,
+        task: &str,
         facts: &mut Facts,
     ) -> Result<Option<String>, JobError> {
         let Some(runs) = &evidence.three_runs else { return Ok(None) };
-        facts.doubts.extend(runs.doubts());
+        let is_whole = self.task.parent.is_none();
+        let mut told = runs.clone();
+        if is_whole {
+            // Each task was told of its own.
+            let merged = self.merged_evidence()?;
+            let known = merged.iter().filter_map(|gate| gate.three_runs.as_ref());
+            known.for_each(|known| told.settings.retain(|file| !known.settings.contains(file)));
+        }
+        facts.doubts.extend(told.doubts(task));
         facts.notes.extend(three_runs::neutral_lines(runs));
         let mut open = runs.unasked();
-        if self.task.parent.is_none() {
+        if is_whole {
             // Each task has accounted for its own.
             let known = self.accounted_by_tasks()?;
             open.retain(|test| !known.contains(&test.id));

@@ -41,6 +41,7 @@ struct Seen {
     base_tests: BTreeMap<String, BTreeSet<String>>,
     changed: BTreeSet<String>,
     moved: BTreeMap<String, String>,
+    left_out: BTreeSet<String>,
 }
 
 fn seen(base: SeenCommand, green: SeenCommand, no_regression: SeenCommand) -> Seen {
@@ -66,6 +67,7 @@ impl Seen {
             base_tests: &self.base_tests,
             changed_tests: &self.changed,
             moved_tests: &self.moved,
+            left_out: &self.left_out,
         }
     }
 
@@ -79,7 +81,7 @@ impl Seen {
             .into_iter()
             .map(|seen| ProofRun { tree: "t".to_owned(), checks: vec![seen] })
             .collect();
-        let RedTests { proven, weak, not } = red_tests(&self.runs());
+        let RedTests { proven, weak, not, .. } = red_tests(&self.runs());
         let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(" ");
         format!("proven {} | weak {} | not {}", list(proven), list(weak), list(not))
     }
@@ -148,6 +150,37 @@ fn a_new_test_is_red_if_it_fails_without_the_change() {
     assert_eq!(new().red(one_by_one), "proven  | weak n | not v");
     assert_eq!(new().red(vec![tests(0, "+a +n +v")]), "proven  | weak  | not n v");
     assert_eq!(new().red(Vec::new()), "proven  | weak  | not ");
+}
+
+#[test]
+fn a_test_whose_file_was_one_too_many_is_not_taken_as_red() {
+    let base = || tests(0, "+a");
+    let mut many = seen(base(), tests(0, "+a +n +t/z.py::v +w"), base());
+    many.left_out = ["t/z.py", "w"].map(str::to_owned).into();
+    let run = ProofRun { tree: "t".to_owned(), checks: vec![plain(101)] };
+    many.red = vec![run.clone(), run];
+    let red = red_tests(&many.runs());
+    assert_eq!(red.weak, ["n".to_owned()].into());
+    assert_eq!(red.unknown, ["t/z.py::v", "w"].map(str::to_owned).into());
+    assert_eq!((red.proven.len(), red.not.len()), (0, 0));
+}
+
+#[test]
+fn a_test_that_vanished_is_lost_unless_it_is_open_or_moved() {
+    let lost = |seen: &Seen| {
+        let found = vanished_tests(&seen.runs(), &open_tests(&seen.runs()));
+        found.iter().map(OpenTest::words).collect::<Vec<_>>().join(", ")
+    };
+    // Only tests were changed, so no run has the base's over the new code.
+    let mut alone = seen(tests(0, "+a +b +c"), tests(0, "~a +c2"), tests(0, ""));
+    alone.no_regression.clear();
+    assert_eq!(lost(&alone), "`a` (t.py) is skipped now, `b` (t.py) is gone, `c` is gone");
+    alone.moved.insert("c".to_owned(), "c2".to_owned());
+    assert_eq!(lost(&alone), "`a` (t.py) is skipped now, `b` (t.py) is gone");
+    let open = seen(tests(0, "+a +b"), tests(0, "+b"), tests(0, "+a +b"));
+    assert_eq!(lost(&open), "");
+    let by_file = seen(tests(0, "+a +b"), tests(0, "+b"), plain(101));
+    assert_eq!(lost(&by_file), "");
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn what_can_not_be_taken_apart_is_told() {
         ("src/a.rs", "m! { #[test] fn a() {} }".to_owned(), "m! { #[test] fn b() {} }".to_owned()),
         ("src/b.rs", "/// ```\n/// a\n/// ```\nfn f() {}".to_owned(), "fn f() {}".to_owned()),
         ("build.rs", "a".to_owned(), "b".to_owned()),
+        ("babel.config.js", "a".to_owned(), "b".to_owned()),
         ("pom.xml", "surefire 1".to_owned(), "surefire 2".to_owned()),
         ("package.json", "{\"scripts\":{\"test\":\"x\"}}".to_owned(), "{".to_owned()),
         ("package.json", "{}".to_owned(), "{\"overrides\":{\"jest\":\"file:x\"}}".to_owned()),
@@ -148,6 +149,9 @@ fn what_can_not_be_taken_apart_is_told() {
         assert_eq!(trees.inseparable.len(), 1, "{path}: {trees:?}");
         assert!(trees.touched.contains_key(path) && trees.product, "{path}");
         assert!(!trees.needs_runs(), "{path}");
+        let is_source =
+            [".py", ".ts"].iter().any(|ending| path.ends_with(ending)) || path.starts_with("src/");
+        assert_eq!(trees.settings().contains(path), !is_source, "{path}");
     }
     let unread = ChangedEntry {
         path: "src/a.rs".to_owned(),
