@@ -30,7 +30,7 @@ pub use coverage::coverage;
 pub(crate) use part::{bullets, ran};
 pub use part::{cut, fenced, tail};
 pub use plan::{plan, repair};
-pub(crate) use review::open_tests;
+pub(crate) use review::{open_tests, restored};
 pub use review::{reviewer, uat_generate};
 pub use rules::BuildRules;
 pub use tree::tree_summary;

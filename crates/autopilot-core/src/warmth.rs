@@ -11,7 +11,9 @@ mod slot;
 
 pub use decisive::{DecisiveFile, DecisiveRow};
 pub use setup::installs_only;
-pub use slot::{SlotOffer, SlotShare, fills_slots, slot_shares, slot_time_max};
+pub use slot::{
+    SlotOffer, SlotShare, SlotUser, fills_slots, keeps_output, slot_shares, slot_time_max,
+};
 
 use crate::config::KeepWorktrees;
 use crate::guard::{ChangedFile, FileMode, FileStatus};

@@ -153,9 +153,7 @@ impl<'a> YardstickRules<'a> {
         if let Some(pattern) = self.patterns.matching(path) {
             return Some(YardstickReason::Pattern(pattern.to_owned()));
         }
-        if crate::instruction::is_instruction(path) {
-            return Some(YardstickReason::Instruction);
-        }
+        // What a command runs decides its verdict, whatever else the file is.
         if let Some(reason) = self.scripts.files.get(path)
             && !is_builder(path, texts)
         {
@@ -164,8 +162,11 @@ impl<'a> YardstickRules<'a> {
         let run = self.scripts.directories.iter().find(|(directory, _)| {
             path.strip_prefix(directory.as_str()).is_some_and(|rest| rest.starts_with('/'))
         });
-        if let Some((_, reason)) = run.filter(|_| !place::is_document(path)) {
+        if let Some((_, reason)) = run.filter(|_| !is_read(path)) {
             return Some(reason.clone());
+        }
+        if crate::instruction::is_instruction(path) {
+            return Some(YardstickReason::Instruction);
         }
         match place_rule(path) {
             PlaceRule::Whole(reason) => (!is_builder(path, texts)).then_some(reason),
@@ -245,6 +246,12 @@ impl<'a> YardstickRules<'a> {
 enum Declared {
     Tests,
     Product,
+}
+
+/// Whether people or agents read a file, and no program runs it.
+fn is_read(path: &str) -> bool {
+    let is_told = crate::instruction::is_instruction(path) && path.to_lowercase().ends_with(".md");
+    is_told || place::is_document(path)
 }
 
 /// Whether a file of rules for `make` compiles the product itself and does not only call tools that do.

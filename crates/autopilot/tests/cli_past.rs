@@ -135,8 +135,9 @@ fn gc_says_what_would_go_and_then_removes_it() {
     std::fs::write(slots.join("s0/unsaved.txt"), "precious\n").unwrap();
     let would = repo.autopilot(&["gc", "--dry-run", "--json"]).json();
     assert!(would["bytes"].as_u64().unwrap() > 0 && slots.join("s0").exists());
+    assert!(slots.join("j0").exists(), "the reviewer's");
     let did = repo.autopilot(&["gc", "--json"]).json();
-    assert!(!slots.join("s0").exists());
+    assert!(!slots.join("s0").exists() && !slots.join("j0").exists());
     let rescued = did["rescued"][0].as_str().unwrap();
     let hub = repo.state().join("hub.git");
     let kept = format!("{rescued}:unsaved.txt");

@@ -15,7 +15,7 @@ fn instructions(file: &ChangedFile, rules: &GuardRules<'_>) -> Option<Finding> {
     let touched = [Some(file.path.as_str()), file.old_path.as_deref()];
     let path = touched.into_iter().flatten().find(|path| is_instruction(path))?;
     let severity = if is_named(path, rules) { Severity::Minor } else { Severity::Major };
-    let message = "instructions that agents read were changed";
+    let message = "instructions or settings that agents read were changed";
     let fix = "undo the change to this file; a task that needs it must name the file";
     Some(Finding::new(FindingSource::Instructions, severity, message, fix).in_file(path))
 }

@@ -72,7 +72,7 @@ pub fn reviewer(facts: &ReviewPrompt<'_>, caps: Caps) -> String {
 
 /// The changed files with instructions for agents, which the reviewer finds as at the base; nothing
 /// where there are none.
-pub(super) fn restored(files: &[String], caps: Caps) -> String {
+pub(crate) fn restored(files: &[String], caps: Caps) -> String {
     if files.is_empty() {
         return String::new();
     }

@@ -24,6 +24,30 @@ pub struct SlotShare {
     pub dirs: Vec<String>,
 }
 
+/// Whoever works in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotUser {
+    /// An agent that does a part of the work.
+    Builder,
+    /// An agent that judges or plans.
+    Judge,
+    /// A command of the controller, on exactly a commit.
+    Gate,
+}
+
+/// Returns whether a slot keeps the build output that was left in it. A judge finds nothing that
+/// another agent left, because that could be written for it; files that one gate's tests leave could
+/// make the next gate pass.
+pub fn keeps_output(user: SlotUser, keep: KeepWorktrees) -> bool {
+    match (user, keep) {
+        (SlotUser::Judge, _)
+        | (SlotUser::Gate, KeepWorktrees::Auto)
+        | (SlotUser::Builder | SlotUser::Gate, KeepWorktrees::Never) => false,
+        (SlotUser::Builder, KeepWorktrees::Auto | KeepWorktrees::Always)
+        | (SlotUser::Gate, KeepWorktrees::Always) => true,
+    }
+}
+
 /// Returns whether slots get build output at all. Whoever wants none kept between two attempts wants
 /// none of the base's either.
 pub fn fills_slots(keep: KeepWorktrees) -> bool {
@@ -59,6 +83,19 @@ pub fn slot_time_max(cold: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_judge_is_left_no_output_however_much_is_kept() {
+        for (keep, builder, gate) in [
+            (KeepWorktrees::Auto, true, false),
+            (KeepWorktrees::Always, true, true),
+            (KeepWorktrees::Never, false, false),
+        ] {
+            assert_eq!(keeps_output(SlotUser::Builder, keep), builder, "{keep:?}");
+            assert_eq!(keeps_output(SlotUser::Gate, keep), gate, "{keep:?}");
+            assert!(!keeps_output(SlotUser::Judge, keep), "{keep:?}");
+        }
+    }
 
     fn offer(cold_ms: u64, laid_ms: Option<u64>, dirs: &[&str]) -> SlotOffer {
         SlotOffer {

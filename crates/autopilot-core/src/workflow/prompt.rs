@@ -6,8 +6,8 @@ use crate::doubt::Doubt;
 use crate::evidence::SeenCommand;
 use crate::number::count;
 use crate::prompt::{
-    BuildRules, Caps, ContinuedWork, FailedChecks, bullets, cut, fenced, open_tests, ran, since,
-    taken_up,
+    BuildRules, Caps, ContinuedWork, FailedChecks, bullets, cut, fenced, open_tests, ran, restored,
+    since, taken_up,
 };
 use crate::three_runs::OpenTest;
 
@@ -71,6 +71,8 @@ pub struct CompletionPrompt<'a> {
     pub uncovered: Option<&'a str>,
     /// The whole change of the run.
     pub diff: &'a str,
+    /// The changed files with instructions for agents, which the judge finds as at the base.
+    pub restored: &'a [String],
     /// The commit that the run started from.
     pub base: Option<&'a str>,
     pub rules: &'a WorkflowRules,
@@ -188,6 +190,7 @@ pub fn completion_prompt(facts: &CompletionPrompt<'_>, caps: Caps) -> String {
     if facts.diff.len() > caps.prompt_bytes_max {
         text.push_str("\nThe diff is cut: look at the rest before you call the task done.\n");
     }
+    text.push_str(&restored(facts.restored, caps));
     text.push_str(&format!("\nWorkflow: {}\nStep results:\n", facts.workflow.id));
     let results: Vec<&StepResult> = facts.results.iter().collect();
     text.push_str(&outputs(&results, caps, |output| fenced("text", output)));

@@ -382,6 +382,9 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("greeting.txt", ""),
     ("sub/run.sh", ". ./verify.sh"),
     ("sub/verify.sh", ""),
+    (".claude/test.sh", ""),
+    (".claude/checks/one.sh", ""),
+    (".claude/checks/AGENTS.md", ""),
 ];
 
 #[test]
@@ -424,6 +427,9 @@ fn the_scripts_of_commands_and_what_these_call_count() {
         ("tests", "sh ../outside.sh", "shop.sh", "product"),
         ("lint", "ruff check --config unit.json .", "unit.json", "run by `lint`"),
         ("tests", "true", "ci/all.sh", "product"),
+        ("tests", "sh .claude/test.sh", ".claude/test.sh", "run by `tests`"),
+        ("tests", "bats .claude/checks", ".claude/checks/AGENTS.md", "instructions of agents"),
+        ("tests", "true", ".claude/test.sh", "instructions of agents"),
     ] {
         let share = shares(SCRIPTS, &[(name, line)], &[], path);
         assert_eq!(word(&share), wanted, "{line}: {path}");

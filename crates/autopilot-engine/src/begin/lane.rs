@@ -104,6 +104,7 @@ mod tests {
             Step::Review,
             Step::Completion,
             Step::UatGenerate,
+            Step::WholeReview,
             Step::Coverage,
         ];
         assert_eq!(steps, asked);

@@ -7,7 +7,7 @@ use super::own_work::blocking;
 use super::reporter::Asking;
 use super::skill::Kit;
 use super::violation::{is_only_told, violation};
-use super::workshop::{Bench, For, Workshop, seconds_now};
+use super::workshop::{Bench, Workshop, seconds_now};
 use super::{Done, Job, JobError};
 use autopilot_agents::answer::Summary;
 use autopilot_core::coverage;
@@ -23,6 +23,7 @@ use autopilot_core::prompt::{self, Build, BuildRules, ContinuedWork, FailedCheck
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
 use autopilot_core::three_runs;
+use autopilot_core::warmth::SlotUser;
 use autopilot_host::git::rebase::{RebaseOutcome, carry, rebase};
 use autopilot_host::git::{AttemptName, Capture, Conflicts, GitError, Oid, task_branch};
 
@@ -44,7 +45,7 @@ impl Job {
         let spec = self.spec()?;
         let choice = self.session_choice()?;
         let start = self.start(choice.is_continued())?;
-        let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
+        let bench = self.bench(SlotUser::Builder, &start.commit, &start.base).await?;
         let kit = self.kit(&spec, &start.commit)?;
         let asked = self.ask_builder(&choice, &spec, &bench, &start, &kit).await;
         let is_done = asked.as_ref().is_ok_and(AskedQuestion::ended_well);

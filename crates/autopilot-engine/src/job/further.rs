@@ -7,12 +7,13 @@ use super::agent::agent_of;
 use super::artifact::{Metadata, OUTPUT, PROMPT};
 use super::asking::{AgentTurn, Question};
 use super::own_work::blocking;
-use super::workshop::{For, Workshop, seconds_now};
+use super::workshop::{Workshop, seconds_now};
 use super::{Job, JobError};
 use crate::recorded::{RecordedExec, RecordedRun};
 use autopilot_agents::{Access, Agent, AgentEnding, AgentOutcome, Cause, Exchange};
 use autopilot_core::event::{Bill, SessionPrompt, SessionTotal};
 use autopilot_core::id::AttemptId;
+use autopilot_core::warmth::SlotUser;
 use autopilot_host::git::{
     AttemptName, Capture, CommitRequest, GitError, Oid, PublishRefusal, commit_task,
     publish_reachable, session_branch,
@@ -75,7 +76,7 @@ impl Job {
         // The saved work of the attempt itself keeps its name.
         let name = format!("{}-turn-{}", self.id_for_refs(self.want.id), seconds_now());
         let of = (&start, &start);
-        let bench = self.bench_as(&name, For::Agent, of, Instant::now()).await?;
+        let bench = self.bench_as(&name, SlotUser::Builder, of, Instant::now()).await?;
         let earlier = self.exchanges_of(None, self.want.id, is_answered)?;
         let asked = |prompt| Question::new(prompt, &bench.dir, ask.access);
         let question = self.put(ask, earlier, asked)?;

@@ -7,7 +7,7 @@ use super::builder_turn::SessionChoice;
 use super::conflict;
 use super::opening::{asking_spec, with_named_skill, workflow_facts};
 use super::own_work::blocking;
-use super::workshop::For;
+use super::workshop::JudgeBench;
 use super::{Done, Job, JobError};
 use crate::begin::{PlanBody, step_rules};
 use autopilot_agents::AgentOutcome;
@@ -20,6 +20,7 @@ use autopilot_core::guard::doubts;
 use autopilot_core::prompt::{BuildRules, FailedChecks};
 use autopilot_core::step::Step;
 use autopilot_core::task_file::TaskSpec;
+use autopilot_core::warmth::SlotUser;
 use autopilot_core::workflow::{
     self, CheckedWorkflow, Completion, CompletionPrompt, PastStep, StepBody, StepPrompt,
     StepResult, Workflow, WorkflowPrompt, WorkflowRules, WorkflowStep, past_steps,
@@ -82,7 +83,7 @@ impl Job {
         let start = self.start(choice.is_continued())?;
         let left_behind = self.left_behind(&start)?;
         let start = without_conflicts(start);
-        let bench = self.bench(For::Agent, &start.commit, &start.base).await?;
+        let bench = self.bench(SlotUser::Builder, &start.commit, &start.base).await?;
         let results = self.past_results()?;
         let dependencies: Vec<&StepResult> = results.iter().map(|(_, result)| result).collect();
         let facts = StepPrompt {
@@ -146,7 +147,7 @@ impl Job {
     pub(super) async fn completion(&self) -> Result<Done, JobError> {
         let goal: PlanBody = self.body(&self.task.spec.body)?;
         let tip = self.tip()?;
-        let bench = self.judge_bench(&tip, &tip).await?.bench;
+        let JudgeBench { bench, restored } = self.judge_bench(&tip, &tip).await?;
         let (workflow, results) = iteration(self.past_results()?, self.task.round);
         let evidence = self.evidence(Step::Validate)?;
         let base = self.run_base()?;
@@ -163,6 +164,7 @@ impl Job {
             open: self.open_tests(),
             uncovered: uncovered.and_then(|shown| shown.outcome.failure()),
             diff: &change.diff,
+            restored: &restored,
             base: Some(&self.run.base),
             rules: &rules,
             schema: Completion::SCHEMA_JSON,

@@ -10,14 +10,15 @@ use crate::again::again;
 use crate::environment::Variables;
 use crate::pool::{Lessor, SlotLease};
 use crate::ports::Ports;
-use autopilot_core::config::{KeepWorktrees, Worktrees};
+use autopilot_core::config::Worktrees;
 use autopilot_core::evidence::SETUP;
 use autopilot_core::guard;
 use autopilot_core::id::TaskId;
-use autopilot_core::instruction::is_instruction;
+use autopilot_core::instruction::ObeyedFiles;
+use autopilot_core::warmth::{SlotUser, keeps_output};
 use autopilot_host::git::{
     AttemptName, Capture, CaptureCaps, CaptureRequest, ChangeLimits, GitChange, GitError, Hub,
-    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, overlaid,
+    KeepFiles, Oid, Prepare, Slot, Slots, UserRepo, links_of, overlaid,
 };
 use autopilot_host::warm::{WarmError, WarmProbe, WarmStore};
 use camino::Utf8PathBuf;
@@ -28,6 +29,8 @@ use std::time::Instant;
 
 /// Changes that are cached: about as many as tasks at work at once.
 const CHANGES_KNOWN_MAX: usize = 8;
+/// The most symbolic links of the base that are looked at for instructions behind them.
+const LINKS_MAX: usize = 10_000;
 
 /// The repository in which the jobs of a run work.
 #[derive(Clone)]
@@ -47,6 +50,7 @@ pub struct Workshop {
     pub are_caches_filled: Arc<Mutex<bool>>,
     slots: Slots,
     agents: Lessor,
+    judges: Lessor,
     proofs: Lessor,
     /// A cache, as validation, review and acceptance look at the same change one after the other.
     changes: Arc<Mutex<VecDeque<Arc<GitChange>>>>,
@@ -70,6 +74,15 @@ pub enum For {
     Proof,
 }
 
+impl From<SlotUser> for For {
+    fn from(user: SlotUser) -> For {
+        match user {
+            SlotUser::Builder | SlotUser::Judge => For::Agent,
+            SlotUser::Gate => For::Proof,
+        }
+    }
+}
+
 impl Workshop {
     /// A workshop for a repository and its hub.
     pub fn new(repo: UserRepo, hub: Hub, config: &Worktrees) -> Workshop {
@@ -88,6 +101,7 @@ impl Workshop {
             are_caches_filled: Arc::default(),
             slots,
             agents: Lessor::default(),
+            judges: Lessor::default(),
             proofs: Lessor::default(),
             changes: Arc::default(),
         }
@@ -130,13 +144,18 @@ impl Workshop {
     }
 
     /// Leases a slot, warm from the task's last attempt where possible.
-    fn lease(&self, purpose: For, task: TaskId) -> (Slot, SlotLease) {
-        match purpose {
-            For::Agent => {
+    fn lease(&self, user: SlotUser, task: TaskId) -> (Slot, SlotLease) {
+        match user {
+            SlotUser::Builder => {
                 let lease = self.agents.lease(task);
                 (self.slots.agent(lease.number), lease)
             }
-            For::Proof => {
+            // The builder's slot stays warm for its next round.
+            SlotUser::Judge => {
+                let lease = self.judges.lease(task);
+                (self.slots.judge(lease.number), lease)
+            }
+            SlotUser::Gate => {
                 let lease = self.proofs.lease(task);
                 (self.slots.proof(lease.number), lease)
             }
@@ -181,21 +200,21 @@ impl Job {
     ) -> Result<Bench, JobError> {
         self.furnish_gate()?;
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(&attempt, For::Proof, (commit, commit), since).await
+        self.bench_as(&attempt, SlotUser::Gate, (commit, commit), since).await
     }
 
     pub(super) async fn bench(
         &self,
-        purpose: For,
+        user: SlotUser,
         commit: &Oid,
         base: &Oid,
     ) -> Result<Bench, JobError> {
         let attempt = self.id_for_refs(self.want.id);
-        self.bench_as(&attempt, purpose, (commit, base), self.began).await
+        self.bench_as(&attempt, user, (commit, base), self.began).await
     }
 
     /// A slot for an agent that judges or plans: a commit, with what agents are told in it as it was
-    /// at the run's base.
+    /// at the run's base, and nothing that the agents before have left.
     pub(super) async fn judge_bench(
         &self,
         commit: &Oid,
@@ -204,8 +223,20 @@ impl Job {
         let Workshop { hub, repo, .. } = &self.context.workshop;
         let from = self.run_base()?;
         // The same commit gets the same name whenever it is made.
-        let seen = blocking(|| overlaid(hub, (commit, &from), is_instruction, &repo.identity, 0))?;
-        let bench = self.bench(For::Agent, &seen.commit, base).await?;
+        let links = blocking(|| links_of(hub, &from, LINKS_MAX))?.links;
+        let text = |bytes| String::from_utf8(bytes).ok();
+        let links = links.into_iter().filter_map(|(link, to)| Some((text(link)?, text(to)?)));
+        let files = ObeyedFiles::with_links(links);
+        let is_told = |path: &str| files.has(path);
+        let seen = blocking(|| overlaid(hub, (commit, &from), is_told, &repo.identity, 0))?;
+        let bench = self.bench(SlotUser::Judge, &seen.commit, base).await?;
+        let Worktrees { setup, copy, .. } = &self.context.config.worktrees;
+        if setup.is_some() {
+            // It ran code of the commit, which could have told the judge what to do.
+            let copy = copy.iter().filter(|path| is_told(path));
+            let copy: Vec<PathBuf> = copy.map(PathBuf::from).collect();
+            blocking(|| bench.slot.put_back(&seen.commit, &is_told, &copy))?;
+        }
         Ok(JudgeBench { bench, restored: seen.paths })
     }
 
@@ -218,21 +249,19 @@ impl Job {
     pub(super) async fn bench_as(
         &self,
         attempt: &str,
-        purpose: For,
+        user: SlotUser,
         (commit, base): (&Oid, &Oid),
         since: Instant,
     ) -> Result<Bench, JobError> {
         let config = &self.context.config.worktrees;
-        let (slot, lease) = self.context.workshop.lease(purpose, self.task.id);
+        let purpose = For::from(user);
+        let (slot, lease) = self.context.workshop.lease(user, self.task.id);
         let dir = Utf8PathBuf::from_path_buf(slot.dir().to_owned())
             .map_err(|path| JobError::NotUtf8 { path })?;
         let dir = self.slot_dir(dir, purpose)?;
-        let keep = match (config.keep, purpose) {
-            (KeepWorktrees::Always, _) | (KeepWorktrees::Auto, For::Agent) => {
-                KeepFiles::WhileLocked
-            }
-            // Files that one gate's tests leave could make the next gate pass.
-            (KeepWorktrees::Auto, For::Proof) | (KeepWorktrees::Never, _) => KeepFiles::Nothing,
+        let keep = match keeps_output(user, config.keep) {
+            true => KeepFiles::WhileLocked,
+            false => KeepFiles::Nothing,
         };
         let copy: Vec<PathBuf> = config.copy.iter().map(PathBuf::from).collect();
         let task = self.name_for_refs();

@@ -6,6 +6,7 @@ mod agent_git;
 mod changed;
 mod known;
 mod note;
+mod put_back;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -40,7 +41,7 @@ const LOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The most files that are copied into a slot.
 const COPY_FILES_MAX: usize = 1000;
 
-/// Both pools of a repository: `slots/sN` for agents, `proof/pN` for the controller's own gates.
+/// The pools of a repository: `slots/sN` for agents that work, `slots/jN` for those that judge, `proof/pN` for the controller's own gates.
 #[derive(Clone, Debug)]
 pub struct Slots {
     pub(crate) hub: Hub,
@@ -137,6 +138,11 @@ impl Slots {
         self.slot(Pool::Agent, "slots", &format!("s{n}"))
     }
 
+    /// Returns the slot of that number for an agent that judges, which may not exist on disk yet.
+    pub fn judge(&self, n: usize) -> Slot {
+        self.slot(Pool::Agent, "slots", &format!("j{n}"))
+    }
+
     /// Returns the proof slot of that number, which may not exist on disk yet.
     pub fn proof(&self, n: usize) -> Slot {
         self.slot(Pool::Proof, "proof", &format!("p{n}"))
@@ -152,12 +158,15 @@ impl Slots {
     pub fn existing(&self) -> Result<Vec<Slot>, GitError> {
         let dir = self.hub.state().join("slots");
         let Ok(entries) = fs::read_dir(&dir) else { return Ok(Vec::new()) };
-        let mut numbers: Vec<usize> = entries
-            .flatten()
-            .filter_map(|e| e.file_name().to_str()?.strip_prefix('s')?.parse().ok())
-            .collect();
-        numbers.sort_unstable();
-        Ok(numbers.into_iter().map(|n| self.agent(n)).collect())
+        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        let numbered = |start: char| {
+            let of = |name: &std::ffi::OsString| name.to_str()?.strip_prefix(start)?.parse().ok();
+            let mut numbers: Vec<usize> = names.iter().filter_map(of).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let judges = numbered('j').into_iter().map(|n| self.judge(n));
+        Ok(numbered('s').into_iter().map(|n| self.agent(n)).chain(judges).collect())
     }
 
     fn slot(&self, pool: Pool, folder: &str, name: &str) -> Slot {

@@ -75,6 +75,35 @@ pub(crate) fn sweep(
     Ok(())
 }
 
+/// Removes every file, link and directory below `root` whose path is wanted, and every link and file in
+/// the place of a tracked directory. Our `.git` is left alone.
+pub(crate) fn withdraw(
+    root: &Path,
+    tracked: &Tracked,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<(), GitError> {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(dir) = pending.pop() {
+        let full = root.join(&dir);
+        open_up(&full).on("make writable", &full)?;
+        for entry in fs::read_dir(&full).on("read", &full)? {
+            patience::check().on("search", root)?;
+            let entry = entry.on("read", &full)?;
+            let path = dir.join(entry.file_name());
+            if path == Path::new(".git") {
+                continue;
+            }
+            let is_dir = entry.file_type().on("inspect", &entry.path())?.is_dir();
+            if is_wanted(&path.to_string_lossy()) || !is_dir && tracked.has_dir(&path) {
+                remove_tree(&entry.path())?;
+            } else if is_dir {
+                pending.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Removes a file, a link or a whole directory; a missing one is fine.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), GitError> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(()) };

@@ -132,6 +132,44 @@ fn build_output_stays_only_while_its_lock_file_is_the_same() {
 }
 
 #[test]
+fn what_was_written_over_wanted_files_is_put_back() {
+    let world = World::new();
+    world.write("RULES", "fair\n");
+    world.write("rules/a", "fair\n");
+    world.write("docs/a", "fair\n");
+    world.commit("rules");
+    world.write(".env", "SECRET=1\n");
+    let open = world.open();
+    let slot = open.slots.judge(1);
+    let copy = [PathBuf::from(".env")];
+    slot.prepare(&Prepare { copy: &copy, ..prepare(&open.repo.base_tip) }).unwrap();
+    let (dir, outside) = (slot.dir(), world.temp.path().join("outside"));
+    put(&outside, "a", "planted\n");
+    for path in ["RULES", "rules/a", "rules/new", "deep/er/RULES", "target/x", ".env"] {
+        put(dir, path, "planted\n");
+    }
+    fs::remove_dir_all(dir.join("docs")).unwrap();
+    symlink(&outside, dir.join("docs")).unwrap();
+    symlink(&outside, dir.join("deep/rules")).unwrap();
+    let is_wanted = |path: &str| {
+        path == ".env" || path.split('/').any(|part| part == "RULES" || part == "rules")
+    };
+    slot.put_back(&open.repo.base_tip, &is_wanted, &copy).unwrap();
+    let read = |path: &str| fs::read_to_string(dir.join(path)).unwrap();
+    for path in ["RULES", "rules/a", "docs/a"] {
+        assert_eq!(read(path), "fair\n", "{path}");
+    }
+    assert_eq!(read(".env"), "SECRET=1\n");
+    for path in ["rules/new", "deep/er/RULES", "deep/rules"] {
+        assert!(dir.join(path).symlink_metadata().is_err(), "{path}");
+    }
+    assert_eq!(read("target/x"), "planted\n", "what nobody asked for stays");
+    assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "planted\n");
+    let names: Vec<_> = open.slots.existing().unwrap();
+    assert!(names.iter().any(|found| found.dir() == dir), "its work would be rescued");
+}
+
+#[test]
 fn only_ignored_files_of_the_checkout_are_copied() {
     let world = World::new();
     world.write(".env", "SECRET=1\n");

@@ -32,6 +32,7 @@ struct GcItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     AgentSlot,
+    JudgeSlot,
     ProofSlot,
     /// The room of a gate whose process died.
     Layer,
@@ -47,7 +48,7 @@ enum What {
 impl What {
     fn word(self) -> &'static str {
         match self {
-            What::AgentSlot => "slot",
+            What::AgentSlot | What::JudgeSlot => "slot",
             What::ProofSlot => "clean checkout",
             What::Layer => "gate",
             What::Seed => "build of the base",
@@ -59,12 +60,22 @@ impl What {
     }
 
     fn is_slot(self) -> bool {
-        matches!(self, What::AgentSlot | What::ProofSlot)
+        matches!(self, What::AgentSlot | What::JudgeSlot | What::ProofSlot)
     }
 
-    /// The number of a slot in its pool: 3 for `slots/s3` and `proof/p3`.
+    /// The number of a slot in its pool: 3 for `slots/s3`, `slots/j3` and `proof/p3`.
     fn number(self, path: &Utf8Path) -> Option<usize> {
-        let letter = if self == What::ProofSlot { 'p' } else { 's' };
+        let letter = match self {
+            What::AgentSlot => 's',
+            What::JudgeSlot => 'j',
+            What::ProofSlot => 'p',
+            What::Layer
+            | What::Seed
+            | What::Scratch
+            | What::Session
+            | What::Cache
+            | What::Oversize => return None,
+        };
         path.file_name()?.strip_prefix(letter)?.parse().ok()
     }
 }
@@ -94,7 +105,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
     let sessions = kept::due(&place, &open, SystemTime::now());
     if unfinished.is_some() {
         // The run's next attempt continues in the slot of the interrupted one.
-        items.retain(|item| item.what != What::AgentSlot);
+        items.retain(|item| !matches!(item.what, What::AgentSlot | What::JudgeSlot));
     }
     let session = |path: &Utf8PathBuf| GcItem {
         what: What::Session,
@@ -124,6 +135,7 @@ pub fn gc(global: &Global, args: &Gc) -> Done {
 fn items(place: &StatePaths, args: &Gc) -> Vec<GcItem> {
     let mut folders = vec![
         (What::AgentSlot, place.state.join("slots")),
+        (What::JudgeSlot, place.state.join("slots")),
         (What::ProofSlot, place.state.join("proof")),
         (What::Layer, place.state.join(warm::LAYERS)),
         (What::Scratch, place.state.join("tmp")),
@@ -160,8 +172,9 @@ fn remove(ground: &Ground, item: &GcItem) -> Result<Option<String>, CommandFailu
     let now = autopilot_engine::clock::now().0 / 1000;
     match (item.what, item.what.number(&item.path)) {
         (What::AgentSlot, Some(n)) => Ok(slots.agent(n).remove(now)?),
+        (What::JudgeSlot, Some(n)) => Ok(slots.judge(n).remove(now)?),
         (What::ProofSlot, Some(n)) => Ok(slots.proof(n).remove(now)?),
-        (What::AgentSlot | What::ProofSlot, None) => Ok(None),
+        (What::AgentSlot | What::JudgeSlot | What::ProofSlot, None) => Ok(None),
         // Each takes all of them that nobody uses.
         (What::Layer, _) => {
             let swept = warm::sweep(ground.hub.state()).map(|_| None);
@@ -250,6 +263,8 @@ mod tests {
     fn only_directories_that_are_named_as_slots_are_slots() {
         let number = |what: What, path: &str| what.number(Utf8Path::new(path));
         assert_eq!(number(What::AgentSlot, "/x/slots/s12"), Some(12));
+        assert_eq!(number(What::JudgeSlot, "/x/slots/j3"), Some(3));
+        assert_eq!(number(What::JudgeSlot, "/x/slots/s3"), None);
         assert_eq!(number(What::ProofSlot, "/x/proof/p0"), Some(0));
         assert_eq!(number(What::AgentSlot, "/x/slots/mine"), None);
         assert_eq!(number(What::ProofSlot, "/x/proof/s1"), None);

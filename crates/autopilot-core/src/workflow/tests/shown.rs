@@ -251,6 +251,14 @@ fn seen(command: &str, code: i32, output: &str) -> SeenCommand {
 }
 
 fn completion_with(results: &[StepResult], validation: &[SeenCommand]) -> String {
+    completion_over(results, validation, &[])
+}
+
+fn completion_over(
+    results: &[StepResult],
+    validation: &[SeenCommand],
+    restored: &[String],
+) -> String {
     let workflow = checked("fix; test after fix").workflow;
     let rules = rules();
     let facts = CompletionPrompt {
@@ -262,11 +270,20 @@ fn completion_with(results: &[StepResult], validation: &[SeenCommand]) -> String
         validation,
         doubts: &[],
         diff: "--- a/auth.ts\n+++ b/auth.ts\n",
+        restored,
         base: Some("1a2b3c4"),
         rules: &rules,
         schema: "{\"type\":\"object\"}",
     };
     completion_prompt(&facts, CAPS)
+}
+
+#[test]
+fn whoever_checks_is_told_which_instructions_are_as_at_the_base() {
+    let prompt = completion_over(&[], &[], &["AGENTS.md".to_owned()]);
+    assert!(prompt.contains("edits what agents are told"), "{prompt}");
+    assert!(prompt.contains("- AGENTS.md\n"), "{prompt}");
+    assert!(!completion_with(&[], &[]).contains("edits what agents are told"));
 }
 
 #[test]
