@@ -114,8 +114,11 @@ fn tests_that_do_not_compile_are_told_and_fail_no_round() {
 fn a_goal_is_not_met_over_tests_that_nobody_accepted() {
     let text = "goal a\n limit rounds 1\n run: validate ok opens t1, completion done";
     check(text, "a done — run failed: did not converge in 1 iteration (overruled)");
-    let text = "goal a\n run: validate ok opens t1, completion done accepts t1";
-    check(text, "a done — run done");
+    let accepted = "run: validate ok opens t1, completion done accepts t1";
+    check(&format!("goal a\n {accepted}"), "a done — run done");
+    // Where only a person may accept them, the judge's word does not count.
+    let text = format!("goal a\n limit yardstick person\n limit rounds 1\n {accepted}");
+    check(&text, "a done — run failed: did not converge in 1 iteration (overruled)");
 }
 
 #[test]
