@@ -13,6 +13,8 @@ mod goal;
 mod guard;
 #[path = "scenarios/holdout.rs"]
 mod holdout;
+#[path = "scenarios/lost.rs"]
+mod lost;
 #[path = "scenarios/machine.rs"]
 mod machine;
 #[path = "scenarios/proof.rs"]
